@@ -1,0 +1,1 @@
+"""The model package: MiniGPT and its baselines, training, sampling, and runs on disk."""
