@@ -1,0 +1,201 @@
+"""Using a trained run: measure it, draw names from it, look at its attention.
+
+One place for the commands, the screens and the lessons, so that they can't differ.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from core.baselines import MLP
+from core.batches import context
+from core.checkpoint import TrainedModel, load_model
+from core.config import ConfigError, check_choice, check_seed
+from core.corpus import SPLITS, Corpus, reload_corpus
+from core.devices import pick_device, use_threads
+from core.evaluation import Evaluation, evaluate, evaluating
+from core.runs import read_config
+from core.sampling import Taste
+from core.settings import plan_from_json
+from core.taps import Recorder
+from data.errors import DataError, UserError
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NamedSample:
+    """A name that was drawn, as a person reads it."""
+
+    name: str
+    novelty: str
+    """train, val or test if that part of the data has it, else new; unknown without the data."""
+    log_prob: float
+    """Natural log of the chance the model itself, at temperature 1, gives this name."""
+    is_finished: bool
+    """Whether the model ended it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draw:
+    """Names drawn together."""
+
+    names: tuple[NamedSample, ...]
+    notes: tuple[str, ...]
+    """What a person should know about how they were drawn."""
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the names as JSON has them."""
+        return [
+            {"name": name.name, "novelty": name.novelty, "log_prob": name.log_prob}
+            for name in self.names
+        ]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attention:
+    """Who looks at whom when a model reads a name."""
+
+    tokens: tuple[str, ...]
+    """What each position holds; "." is the boundary."""
+    weights: Tensor
+    """(n_layers, n_heads, T, T): row = the position that looks, column = what it looks at."""
+
+
+class OpenRun:
+    """A run whose weights are loaded."""
+
+    def __init__(self, run: Path, trained: TrainedModel, device: torch.device) -> None:
+        self.run = run
+        self.trained = trained
+        self.device = device
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The names the run was made with.
+
+        Raises:
+            DataError: If their file has changed.
+            UsageError: If it is gone.
+        """
+        config = read_config(self.run)
+        characters = self.trained.header.vocabulary.characters
+        return reload_corpus(plan_from_json(config).data, config["data"]["sha256"], characters)
+
+    def evaluate(self, split: str = "val") -> Evaluation:
+        """Measure the exact loss over train, val or test, in the layout of the training.
+
+        Raises:
+            ConfigError: If there is no such split.
+        """
+        check_choice("split", split, SPLITS)
+        header = self.trained.header
+        rows = context(
+            self.corpus.ids(split),
+            header.layout,
+            block_size=header.model.block_size,
+            row_length=header.row_length,
+        )
+        rows.to(self.device)
+        return evaluate(self.trained.model, rows)
+
+    def sample(
+        self,
+        n: int,
+        *,
+        seed: int,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        prefix: str = "",
+    ) -> Draw:
+        """Draw names.
+
+        Args:
+            n: How many.
+            seed: Decides the draws.
+            temperature: 0 always takes the likeliest letter.
+            top_k: Choose among the k likeliest letters only.
+            top_p: Choose among the likeliest letters that together reach this probability.
+            prefix: How every name begins.
+
+        Raises:
+            ConfigError: If one of these can't be.
+            UnknownCharacterError: If the prefix has a letter the model doesn't know.
+        """
+        check_seed(seed)
+        taste = Taste(temperature=temperature, top_k=top_k, top_p=top_p)
+        vocabulary = self.trained.header.vocabulary
+        notes: list[str] = []
+        if top_k is not None and top_k > len(vocabulary):
+            notes.append(f"top-k {top_k}: there are {len(vocabulary)} tokens, so all are kept.")
+        generator = torch.Generator().manual_seed(seed)
+        drawn = self.trained.sampler().draw(n, taste, generator, prompt=vocabulary.encode(prefix))
+        splits = None
+        try:
+            splits = self.corpus.splits
+        except UserError as error:
+            notes.append(f"Whether a name is new is not known: {error}")
+        names: list[NamedSample] = []
+        for sample in drawn:
+            name = vocabulary.decode(sample.ids)
+            names.append(
+                NamedSample(
+                    name=name,
+                    novelty=splits.novelty(name) if splits else UNKNOWN,
+                    log_prob=sample.log_prob,
+                    is_finished=sample.is_finished,
+                )
+            )
+        return Draw(names=tuple(names), notes=tuple(notes))
+
+    def attend(self, name: str, *, with_end: bool = False) -> Attention:
+        """Let the model read a name and record every head's weights.
+
+        Args:
+            name: Letters the model knows.
+            with_end: Whether to read the boundary that ends the name too; no trained model has
+                ever read it.
+
+        Raises:
+            ConfigError: If the model has no attention, or the name is too long for it.
+            UnknownCharacterError: If it has a letter the model doesn't know.
+        """
+        model, header = self.trained.model, self.trained.header
+        if isinstance(model, MLP):
+            raise ConfigError(f"{self.run.name} is an MLP: it has no attention to look at.")
+        ids = self.trained.sampler().prompt(header.vocabulary.encode(name)).to(self.device)
+        if with_end:
+            end = torch.zeros_like(ids[:, :1])
+            ids = torch.cat((ids[:, 1:] if header.layout == "window" else ids, end), dim=1)
+        seen = Recorder()
+        with evaluating(model):
+            model(ids, tap=seen)
+        weights = [seen[f"blocks.{layer}.attn.weights"][0] for layer in range(len(model.blocks))]
+        tokens = tuple(header.vocabulary.characters[token] for token in ids[0].tolist())
+        return Attention(tokens=tokens, weights=torch.stack(weights).cpu())
+
+
+def open_run(run: Path, *, device: str | None = None, n_threads: int | None = None) -> OpenRun:
+    """Load the newest weights of a run.
+
+    Raises:
+        DataError: If there are none yet, or they are damaged.
+        ConfigError: If the device or the number of threads can't be.
+    """
+    use_threads(1 if n_threads is None else n_threads)
+    there = pick_device(device or "auto")
+    return OpenRun(run, load_model(run, there), there)
+
+
+def same_names(one: Path, other: Path) -> bool:
+    """Say whether two runs were made with the same names, divided the same way."""
+    try:
+        first, second = (read_config(run)["data"] for run in (one, other))
+        return all(first[key] == second[key] for key in ("sha256", "split"))
+    except (DataError, KeyError):
+        return False
