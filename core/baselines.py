@@ -37,7 +37,8 @@ class CountingModel(nn.Module):
 
 def uniform(vocab_size: int) -> CountingModel:
     """Give every token the same chance: a loss of ln V."""
-    return CountingModel(torch.zeros(vocab_size, vocab_size).log_softmax(dim=-1), 0)
+    even = torch.zeros(vocab_size, vocab_size, dtype=torch.float64)
+    return CountingModel(even.log_softmax(dim=-1), 0)
 
 
 def unigram(names: Sequence[Sequence[int]], vocab_size: int) -> CountingModel:

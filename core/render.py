@@ -92,15 +92,9 @@ def matrix_text(
 ) -> str:
     """Set a matrix with names on both edges, its numbers aligned on the decimal point.
 
-    Args:
-        values: One number for each pair of names.
-        row_names: Stand at the left.
-        column_names: Stand above.
-        title: First line; the shape is added, as in `weights (4×4)`.
-        digits: After the point.
-        hidden: Says for (row, column) whether to show `·` instead, as for masked cells.
-        ascii_only: Use nothing but ASCII characters.
-        max_width: Columns that don't fit follow below, beside the same row names.
+    The title gets the shape, as in `weights (4×4)`. `hidden` says for (row, column) whether to show
+    `·` instead, as for masked cells. Columns that don't fit into max_width follow below, beside the
+    same row names.
     """
     dot, times = (".", "x") if ascii_only else ("·", "×")
     texts = [
