@@ -43,6 +43,18 @@ def attention_scores(q: Tensor, k: Tensor, visible: Tensor) -> Tensor:
     return scores.masked_fill(~visible, -math.inf)
 
 
+def shares(scores: Tensor) -> Tensor:
+    """Turn each row of scores into shares that add up to 1: e^score over the row's sum of them.
+
+    Args:
+        scores: (..., T, S); -inf becomes 0, and no row may be -inf throughout.
+
+    Returns:
+        Weights, (..., T, S).
+    """
+    return scores.softmax(dim=-1)
+
+
 def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, visible: Tensor) -> Tensor:
     """Mix the values by how well their keys match each query: softmax(q·kᵀ / sqrt(Dh)) v.
 
@@ -55,7 +67,7 @@ def scaled_dot_product_attention(q: Tensor, k: Tensor, v: Tensor, visible: Tenso
     Returns:
         One mixture of values for each query, (..., T, Dh).
     """
-    return attention_scores(q, k, visible).softmax(dim=-1) @ v
+    return shares(attention_scores(q, k, visible)) @ v
 
 
 class CausalSelfAttention(nn.Module):
@@ -111,7 +123,7 @@ class CausalSelfAttention(nn.Module):
     ) -> Tensor:
         scores = attention_scores(q, k, visible)  # (B, H, T, S)
         scores = scores if tap is None else tap("scores", scores)
-        weights = scores.softmax(dim=-1)
+        weights = shares(scores)
         weights = weights if tap is None else tap("weights", weights)
         mixed = self.weights_dropout(weights) @ v  # (B, H, T, Dh)
         return mixed if tap is None else tap("mixed", mixed)

@@ -6,7 +6,7 @@ name the same step. Each is written beside its place, flushed and moved there.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from core.baselines import MLP
 from core.config import MODEL_CONFIGS, AnyModelConfig, ConfigError, MLPConfig
 from core.files import replace_file
 from core.model import MiniGPT
-from core.sampling import Sampler
+from core.sampling import Sampler, make_sampler
 from core.settings import kind_of
 from data.errors import DataError
 from data.vocabulary import Vocabulary
@@ -91,14 +91,8 @@ class TrainedModel:
 
     def sampler(self, *, has_cache: bool = True) -> Sampler:
         """Return it ready to draw names."""
-        is_window = self.header.layout == "window" and isinstance(self.model, MiniGPT)
-        block_size = self.header.model.block_size
-        return Sampler(
-            model=self.model,
-            layout=self.header.layout,
-            block_size=block_size,
-            longest=block_size if is_window else self.header.row_length,
-            has_cache=has_cache and isinstance(self.model, MiniGPT),
+        return make_sampler(
+            self.model, self.header.layout, self.header.row_length, has_cache=has_cache
         )
 
 
@@ -138,12 +132,20 @@ def save_checkpoint(
     replace_file(weights_path(run, header.step), save(weights, header.to_metadata()))
 
 
-def tidy(run: Path, evaluated_steps: set[int]) -> None:
+def tidy(run: Path, is_evaluated: Callable[[int], bool]) -> None:
     """Keep the weights of evaluated steps, and of the last two all that a resume needs."""
     for step in checkpoint_steps(run)[:-KEPT_STATES]:
         state_path(run, step).unlink(missing_ok=True)
-        if step not in evaluated_steps:
+        if not is_evaluated(step):
             weights_path(run, step).unlink(missing_ok=True)
+
+
+def forget_after(run: Path, step: int) -> None:
+    """Remove what a run that went on from this step would write again, and half-written files."""
+    for path in (run / "checkpoints").glob("*step-*"):
+        number = path.name.removeprefix("step-").partition(".")[0]
+        if path.name.startswith(".") or (number.isdecimal() and int(number) > step):
+            path.unlink()
 
 
 def load_state(run: Path, step: int) -> tuple[dict[str, Tensor], dict[str, float]]:

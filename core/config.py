@@ -15,6 +15,7 @@ PLANNED_POSITIONS = ("rotary", "alibi")
 OPTIMIZERS = ("adamw",)
 INITS = ("book", "fan_in", "torch")
 HIGHEST_SEED = 2**32 - 1
+MOST_STEPS = 1_000_000_000
 MOST_FEATURES, MOST_LAYERS, MOST_POSITIONS = 65_536, 1_024, 8_192
 SCHEDULES = ("constant", "cosine", "linear")
 
@@ -225,6 +226,8 @@ class TrainConfig:
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ConfigError(f"{name} must be a positive number, got {value}.")
+        check_most(MOST_STEPS, n_steps=self.n_steps, warmup_steps=self.warmup_steps)
+        check_most(MOST_STEPS, eval_interval=self.eval_interval, n_epochs=self.n_epochs)
         if (self.n_steps is None) == (self.n_epochs is None):
             raise ConfigError(
                 f"n_steps is {self.n_steps} and n_epochs is {self.n_epochs}; "

@@ -15,6 +15,7 @@ from core.batches import context
 from core.checkpoint import (
     Header,
     build,
+    forget_after,
     latest_resumable,
     load_state,
     load_weights,
@@ -158,7 +159,6 @@ class _Desk:
             self.plan.train,
             train=self.corpus.ids("train"),
             val=self.corpus.ids("val"),
-            block_size=self.plan.model.block_size,
             seed=self.plan.seed,
             device=self.device,
         )
@@ -167,6 +167,7 @@ class _Desk:
         """Go back to the newest whole checkpoint, and forget what was written after it."""
         step = latest_resumable(self.run)
         cut_after(self.run, -1 if step is None else step)
+        forget_after(self.run, -1 if step is None else step)
         if step is None:
             return 0
         path = weights_path(self.run, step)
@@ -176,11 +177,8 @@ class _Desk:
         self.facts |= {key: status[key] for key in ("train_loss", "val_loss") if key in status}
         return step
 
-    @property
-    def evaluated_steps(self) -> set[int]:
-        """The steps whose weights are kept."""
-        interval, last = self.plan.train.eval_interval, self.training.n_steps
-        return {*range(0, last, interval), last}
+    def _is_evaluated(self, step: int) -> bool:
+        return step % self.plan.train.eval_interval == 0 or step == self.training.n_steps
 
     def started(self) -> Started:
         """Say what was taken up."""
@@ -227,7 +225,7 @@ class _Desk:
         self.writer.flush()
         header = replace(self.header, step=self.training.step)
         save_checkpoint(self.run, self.training.model, header, *self.training.state())
-        tidy(self.run, self.evaluated_steps)
+        tidy(self.run, self._is_evaluated)
         self.saved_step, self._saved_s = self.training.step, time.monotonic()
         self._say("running")
 

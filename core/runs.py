@@ -41,7 +41,7 @@ class Metric(TypedDict, total=False):
     loss: float | None
     """Mean cross-entropy in nats per letter; null where it wasn't a number."""
     nonfinite: str
-    """What the loss was instead: nan, inf or -inf."""
+    """What the loss, or else the gradient's norm, was instead: nan, inf or -inf."""
     learning_rate: float
     grad_norm: float | None
     chars_per_s: float
@@ -323,10 +323,9 @@ def write_json(path: Path, content: Any) -> None:  # noqa: ANN401 (any JSON valu
 
 def _strict(metric: Metric) -> Json:
     """Replace what strict JSON has no word for by null, and say what the loss was."""
-    line: Json = {
-        key: None if isinstance(value, float) and not math.isfinite(value) else value
-        for key, value in metric.items()
-    }
-    if line.get("loss") is None:
-        line["nonfinite"] = str(metric.get("loss"))
+    lost = {k: v for k, v in metric.items() if isinstance(v, float) and not math.isfinite(v)}
+    line: Json = {key: None if key in lost else value for key, value in metric.items()}
+    for key in ("loss", "grad_norm"):
+        if key in lost:
+            line.setdefault("nonfinite", str(lost[key]))
     return line

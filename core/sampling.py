@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from core.baselines import MLP
 from core.batches import Ids, context, extend
 from core.cache import KeyValueCache
 from core.config import BOUNDARY_ID, ConfigError
 from core.evaluation import evaluating, token_losses
+from core.model import MiniGPT
 
 NAMES_AT_ONCE = 256
 
@@ -71,7 +73,8 @@ def next_probs(logits: Tensor, taste: Taste) -> Tensor:
     logits = logits.double()
     if taste.temperature == 0:
         return nn.functional.one_hot(logits.argmax(dim=-1), logits.shape[-1]).double()
-    probs = (logits / taste.temperature).softmax(dim=-1)
+    behind = logits - logits.amax(dim=-1, keepdim=True)  # so that no temperature overflows
+    probs = (behind / taste.temperature).softmax(dim=-1)
     if taste.top_k is not None:
         least = probs.topk(min(taste.top_k, probs.shape[-1]), dim=-1).values[:, -1:]
         probs = probs.where(probs >= least, 0.0)
@@ -101,6 +104,27 @@ def choose(probs: Tensor, luck: Tensor) -> Tensor:
     return torch.minimum(letters, likely)
 
 
+def make_sampler(
+    model: MiniGPT | MLP, layout: str, row_length: int, *, has_cache: bool = True
+) -> "Sampler":
+    """Prepare to draw names from a model as it was trained.
+
+    Args:
+        model: What to draw from.
+        layout: The layout it was trained in.
+        row_length: Positions of a row of whole names: later ones were never trained.
+        has_cache: Whether a MiniGPT may keep keys and values.
+    """
+    is_gpt = isinstance(model, MiniGPT)
+    return Sampler(
+        model=model,
+        layout=layout,
+        block_size=model.config.block_size,
+        longest=model.config.block_size if is_gpt and layout == "window" else row_length,
+        has_cache=has_cache and is_gpt,
+    )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sampler:
     """A model with all that is needed to draw names from it."""
@@ -115,7 +139,7 @@ class Sampler:
     """Most letters of a name, and one more than a prompt may have: later positions were never
     trained."""
     has_cache: bool = True
-    """Whether to keep keys and values; a window slides, so it is computed without."""
+    """Whether to keep keys and values; a window slides and an MLP has none."""
 
     def prompt(self, prompt: Ids) -> Tensor:
         """Return what the model reads before the first letter is drawn, (1, T).

@@ -209,7 +209,7 @@ def read_config_file(path: Path) -> dict[str, Any]:
         found = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise ConfigError(f"--config {path} can't be read: {error.strerror}.") from None
-    except ValueError as error:  # not UTF-8, not JSON, not TOML
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, not TOML, too deep
         raise DataError(f"{path} is neither TOML nor a run's config.json: {error}.") from None
     if not isinstance(found, dict) or not all(
         isinstance(found.get(part, {}), dict) for part in ("model", "train", "data")

@@ -12,16 +12,18 @@ from dataclasses import dataclass
 from itertools import islice
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from core.baselines import MLP
 from core.batches import NO_TARGET, Batch, Ids, Rows, context, epochs, steps_per_epoch
 from core.config import TrainConfig
 from core.dropout import use_generator
 from core.evaluation import batch_losses, evaluate
 from core.initialisation import initialise
+from core.model import MiniGPT
 from core.optim import AdamW, gradient_norm, shorten_gradients
 from core.randomness import generator
-from core.sampling import Sampler, Taste
+from core.sampling import Taste, make_sampler
 from core.schedule import learning_rate_at
 from data.errors import UserError
 
@@ -84,12 +86,11 @@ class Training:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: MiniGPT | MLP,
         config: TrainConfig,
         *,
         train: Sequence[Ids],
         val: Sequence[Ids],
-        block_size: int,
         seed: int,
         device: torch.device | None = None,
     ) -> None:
@@ -100,21 +101,20 @@ class Training:
             config: How to train it.
             train: Token ids of the training names, without boundaries.
             val: Token ids of the validation names.
-            block_size: The model's window.
             seed: Decides the first weights, the order of batches, dropout and samples.
             device: Where to compute; the CPU if left out.
         """
         device = device or torch.device("cpu")
         self.model, self.config, self.seed = model, config, seed
         self.row_length = config.row_length or 1 + max(map(len, [*train, *val]))
-        longest = block_size if config.layout == "window" else self.row_length
-        self.sampler = Sampler(
-            model=model, layout=config.layout, block_size=block_size, longest=longest
-        )
+        self.sampler = make_sampler(model, config.layout, self.row_length)
 
         def rows(names: Sequence[Ids]) -> Rows:
             laid_out = context(
-                names, config.layout, block_size=block_size, row_length=self.row_length
+                names,
+                config.layout,
+                block_size=model.config.block_size,
+                row_length=self.row_length,
             )
             laid_out.to(device)
             return laid_out
@@ -164,7 +164,8 @@ class Training:
         self.optimizer.load(
             {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
         )
-        self._order_generator.set_state(tensors["generator.order"])
+        self._epoch_state = tensors["generator.order"]
+        self._order_generator.set_state(self._epoch_state)
         if self.dropout_generator.get_state().shape == tensors["generator.dropout"].shape:
             self.dropout_generator.set_state(tensors["generator.dropout"])
         else:  # another kind of device has another kind of generator

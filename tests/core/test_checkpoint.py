@@ -362,7 +362,7 @@ def test_weights_are_copied_into_the_model_they_are_given(tmp_path: Path):
 def test_tidying_keeps_the_weights_of_evaluations_and_the_last_two_states(tmp_path: Path):
     saved(tmp_path, 0, 3, 10, 13, 17, 20, 24)
 
-    tidy(tmp_path, {0, 10, 20, 30})
+    tidy(tmp_path, {0, 10, 20, 30}.__contains__)
 
     found = {path.name for path in (tmp_path / "checkpoints").iterdir()}
     assert found == {
@@ -379,7 +379,7 @@ def test_tidying_keeps_the_weights_of_evaluations_and_the_last_two_states(tmp_pa
 def test_tidying_keeps_the_last_two_even_where_none_was_evaluated(tmp_path: Path):
     saved(tmp_path, 3, 5, 7)
 
-    tidy(tmp_path, set())
+    tidy(tmp_path, set[int]().__contains__)
 
     assert checkpoint_steps(tmp_path) == [5, 7]
     cut_short(weights_path(tmp_path, 7), 10)
