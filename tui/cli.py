@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tui.commands import comparing, looking, runs, training
+from tui.commands import comparing, learning, looking, runs, training
 
 app = typer.Typer(
     help="Train, sample and look inside a mini GPT, in your terminal.",
@@ -12,8 +12,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-TRAINING, RUNS, LOOKING = "Train", "Runs", "Look"
+LEARNING, TRAINING, RUNS, LOOKING = "Learn", "Train", "Runs", "Look"
 
+app.command("learn", rich_help_panel=LEARNING)(learning.learn)
+app.command("errata", rich_help_panel=LEARNING)(learning.errata)
 app.command("train", rich_help_panel=TRAINING)(training.train)
 app.command("resume", rich_help_panel=TRAINING)(training.resume)
 app.command("runs", rich_help_panel=RUNS)(runs.runs)
