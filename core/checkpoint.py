@@ -5,6 +5,7 @@ data), written first, and step-000500.safetensors (the weights). It counts only 
 name the same step. Each is written beside its place, flushed and moved there.
 """
 
+import errno
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -13,12 +14,12 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from core.baselines import MLP
 from core.config import MODEL_CONFIGS, AnyModelConfig, ConfigError, MLPConfig
-from core.files import replace_file
+from core.files import replacing
 from core.model import MiniGPT
 from core.sampling import Sampler, make_sampler
 from core.settings import kind_of
@@ -126,10 +127,10 @@ def save_checkpoint(
         OSError: If the disk is full or gone; the checkpoints before it stay whole.
     """
     state = {name: value.cpu().contiguous() for name, value in tensors.items()}
-    replace_file(state_path(run, header.step), save(state, {"numbers": json.dumps(numbers)}))
+    _write(state_path(run, header.step), state, {"numbers": json.dumps(numbers)})
     # named_parameters lists a matrix that two layers share once.
     weights = {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
-    replace_file(weights_path(run, header.step), save(weights, header.to_metadata()))
+    _write(weights_path(run, header.step), weights, header.to_metadata())
 
 
 def tidy(run: Path, is_evaluated: Callable[[int], bool]) -> None:
@@ -244,3 +245,11 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
             return tensors, file.metadata() or {}
     except (OSError, SafetensorError) as error:
         raise DataError(f"{path} is damaged or missing: {error}.") from None
+
+
+def _write(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str]) -> None:
+    with replacing(path) as draft:
+        try:
+            save_file(tensors, draft, metadata)
+        except SafetensorError as error:  # safetensors' own word for a full or missing disk
+            raise OSError(errno.EIO, str(error), str(path)) from None

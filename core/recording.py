@@ -113,6 +113,9 @@ def work(
             message = f"{error} The last good checkpoint is that of step {desk.saved_step}."
             desk.fail(message)
             raise DivergedError(message) from None
+        except OSError as error:
+            desk.fail(f"{type(error).__name__}: {error}")
+            raise RunError(_unwritable(run, error)) from None
         except Exception as error:
             desk.fail(f"{type(error).__name__}: {error}")
             raise
@@ -281,6 +284,15 @@ def _differences(config: Json, n_threads: int, device: torch.device) -> tuple[st
     if config["device"] not in ("auto", device.type):
         notes.append(f"{device.type} instead of {config['device']}: bits will differ.")
     return tuple(notes)
+
+
+def _unwritable(run: Path, error: OSError) -> str:
+    if not run.is_dir():
+        return f"{run} was removed while it was trained, so the training ended."
+    return (
+        f"{run.name} can't be written: {error.strerror or error}. What was saved before is whole. "
+        f"Make room, then go on with: qkv resume {run.name}"
+    )
 
 
 def _is_lost_number(value: object) -> bool:

@@ -16,15 +16,17 @@ import math
 import os
 import re
 import secrets
+import shutil
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
 from core.files import replace_file
-from core.locks import is_held
+from core.locks import holding, is_held
 from data.errors import DataError, UsageError
 
 FORMAT = 1
@@ -87,11 +89,7 @@ def create_run(root: Path, slug: str, config: Json, characters: tuple[str, ...])
     Raises:
         UsageError: If the slug can't be part of a name.
     """
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug):
-        raise UsageError(
-            f"{slug!r} can't be a run's name; use small letters, digits and single hyphens, "
-            "for example wide-2."
-        )
+    check_slug(slug)
     now = datetime.now(UTC)
     root.mkdir(parents=True, exist_ok=True)
     run = _new_directory(root, f"{now.astimezone():%Y%m%d-%H%M%S}-{slug}")
@@ -102,6 +100,56 @@ def create_run(root: Path, slug: str, config: Json, characters: tuple[str, ...])
     write_json(run / "status.json", {"state": "queued"})
     write_json(run / "config.json", {"format": FORMAT, "created_at": now.isoformat(), **config})
     return run
+
+
+def check_slug(slug: str) -> None:
+    """Refuse a word that can't be part of a run's name.
+
+    Raises:
+        UsageError: If it has other than small letters, digits and single hyphens.
+    """
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", slug):
+        raise UsageError(
+            f"{slug!r} can't be a run's name; use small letters, digits and single hyphens, "
+            "for example wide-2."
+        )
+
+
+def rename_run(run: Path, slug: str) -> Path:
+    """Put another word into a run's name; its date and its last four digits stay.
+
+    Raises:
+        UsageError: If the word can't be part of a name, or the name is taken.
+        LockedError: If a trainer is at work on the run.
+    """
+    check_slug(slug)
+    parts = re.fullmatch(r"(\d{8}-\d{6}-).+(-[0-9a-f]{4})", run.name)
+    renamed = run.with_name(f"{parts[1]}{slug}{parts[2]}" if parts else slug)
+    if renamed == run:
+        return run
+    with holding(run / "run.lock", f"{run.name} is being trained; stop it before renaming it."):
+        if renamed.exists():
+            raise UsageError(f"there is a run {renamed.name} already; choose another word.")
+        return run.rename(renamed)
+
+
+def delete_run(run: Path) -> None:
+    """Remove a run with all its files.
+
+    Raises:
+        LockedError: If a trainer is at work on the run.
+    """
+    with holding(run / "run.lock", f"{run.name} is being trained; stop it before deleting it."):
+        shutil.rmtree(run)
+
+
+def size_of(run: Path) -> int:
+    """Return the bytes that a run's files take."""
+    sizes = [0]
+    for file in run.rglob("*"):
+        with suppress(OSError):  # a checkpoint may be gone by now
+            sizes.append(file.stat().st_size if file.is_file() else 0)
+    return sum(sizes)
 
 
 def _new_directory(root: Path, beginning: str) -> Path:

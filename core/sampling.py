@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from core.baselines import MLP
-from core.batches import Ids, context, extend
+from core.batches import NO_TARGET, Ids, context, extend
 from core.cache import KeyValueCache
 from core.config import BOUNDARY_ID, ConfigError
 from core.evaluation import evaluating, token_losses
@@ -180,6 +180,27 @@ class Sampler:
             for row, log_prob in zip(letters, (log_probs + prompt_log_prob).tolist(), strict=True):
                 ids = row[: row.index(BOUNDARY_ID)] if BOUNDARY_ID in row else row
                 yield Sample(ids=(*prompt, *ids), log_prob=log_prob, is_finished=BOUNDARY_ID in row)
+
+    def retrace(self, ids: Ids, taste: Taste, *, is_finished: bool = True) -> tuple[Tensor, Tensor]:
+        """Go through a name again and see what each of its letters was drawn from.
+
+        Args:
+            ids: Its letters, without boundaries.
+            taste: How each letter was chosen.
+            is_finished: Whether its end was drawn too.
+
+        Returns:
+            The distributions drawn from and the model's own, at temperature 1: (T, V) each in
+            float64, a row for each letter and, where it was drawn, one for the end.
+        """
+        read = ids if is_finished else ids[:-1]
+        rows = context([read], self.layout, block_size=self.block_size)
+        rows.to(next(self.model.parameters(), rows.ids).device)
+        batch = rows.take(slice(None))
+        with evaluating(self.model):
+            logits = self.model(batch.ids)[batch.targets != NO_TARGET].cpu().double()  # (T, V)
+        logits = logits[: len(ids) + is_finished]
+        return next_probs(logits, taste), logits.softmax(dim=-1)
 
     def _letters(self, ids: Tensor, luck: Tensor, taste: Taste) -> tuple[list[list[int]], Tensor]:
         """Draw until every name is finished: letters of each, and their log-probability."""

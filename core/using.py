@@ -5,6 +5,7 @@ One place for the commands, the screens and the lessons, so that they can't diff
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,19 @@ import torch
 from torch import Tensor
 
 from core.baselines import MLP
-from core.batches import context
+from core.batches import Rows, context
 from core.checkpoint import TrainedModel, load_model
 from core.config import ConfigError, check_choice, check_seed
 from core.corpus import SPLITS, Corpus, reload_corpus
 from core.devices import pick_device, use_threads
 from core.evaluation import Evaluation, evaluate, evaluating
+from core.nearest import Nearest
 from core.runs import read_config
 from core.sampling import Taste
 from core.settings import plan_from_json
-from core.taps import Recorder
+from core.taps import Recorder, Tap, offer
 from data.errors import DataError, UserError
+from data.vocabulary import BOUNDARY
 
 UNKNOWN = "unknown"
 
@@ -66,6 +69,42 @@ class Attention:
     """(n_layers, n_heads, T, T): row = the position that looks, column = what it looks at."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Letter:
+    """One letter of a name and all that could have stood there."""
+
+    before: str
+    """The letters before it."""
+    chosen: str
+    """The letter itself; "." is the end."""
+    options: tuple[tuple[str, float, float], ...]
+    """Each letter with its probability as it was drawn from and the model's own at temperature 1,
+    the likeliest first."""
+
+    @property
+    def chances(self) -> tuple[float, float]:
+        """The chosen letter's probability as it was drawn from, and the model's own."""
+        return next((drawn, own) for letter, drawn, own in self.options if letter == self.chosen)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trace:
+    """Everything that happened while a model read a name."""
+
+    tokens: tuple[str, ...]
+    """What each position holds; "." is the boundary."""
+    n_letters: int
+    """How many of them, at the end, are letters of the name or its end mark."""
+    n_layers: int
+    values: Recorder
+    """Every named value, for a batch of one."""
+
+    def heads(self, value: str) -> Tensor:
+        """Stack what every head has of a value: (n_layers, n_heads, T, ...), on the CPU."""
+        layers = [self.values[f"blocks.{i}.attn.{value}"][0] for i in range(self.n_layers)]
+        return torch.stack(layers).cpu()
+
+
 class OpenRun:
     """A run whose weights are loaded."""
 
@@ -92,16 +131,24 @@ class OpenRun:
         Raises:
             ConfigError: If there is no such split.
         """
+        return evaluate(self.trained.model, self.rows(split))
+
+    def rows(self, split: str, n_names: int | None = None) -> Rows:
+        """Lay names of train, val or test out as the model was trained: the first n, or all.
+
+        Raises:
+            ConfigError: If there is no such split.
+        """
         check_choice("split", split, SPLITS)
         header = self.trained.header
         rows = context(
-            self.corpus.ids(split),
+            self.corpus.ids(split)[:n_names],
             header.layout,
             block_size=header.model.block_size,
             row_length=header.row_length,
         )
         rows.to(self.device)
-        return evaluate(self.trained.model, rows)
+        return rows
 
     def sample(
         self,
@@ -165,6 +212,21 @@ class OpenRun:
             ConfigError: If the model has no attention, or the name is too long for it.
             UnknownCharacterError: If it has a letter the model doesn't know.
         """
+        trace = self.trace(name, with_end=with_end)
+        return Attention(tokens=trace.tokens, weights=trace.heads("weights"))
+
+    def trace(self, name: str, *, with_end: bool = False, change: Tap | None = None) -> Trace:
+        """Let the model read a name and record every value on the way.
+
+        Args:
+            name: Letters the model knows.
+            with_end: Whether to read the boundary that ends the name too.
+            change: A tap that may change values before they are recorded, such as an ablation.
+
+        Raises:
+            ConfigError: If the model has no attention, or the name is too long for it.
+            UnknownCharacterError: If it has a letter the model doesn't know.
+        """
         model, header = self.trained.model, self.trained.header
         if isinstance(model, MLP):
             raise ConfigError(f"{self.run.name} is an MLP: it has no attention to look at.")
@@ -173,11 +235,52 @@ class OpenRun:
             end = torch.zeros_like(ids[:, :1])
             ids = torch.cat((ids[:, 1:] if header.layout == "window" else ids, end), dim=1)
         seen = Recorder()
+
+        def tap(at: str, value: Tensor) -> Tensor:
+            return seen(at, offer(change, at, value))
+
         with evaluating(model):
-            model(ids, tap=seen)
-        weights = [seen[f"blocks.{layer}.attn.weights"][0] for layer in range(len(model.blocks))]
-        tokens = tuple(header.vocabulary.characters[token] for token in ids[0].tolist())
-        return Attention(tokens=tokens, weights=torch.stack(weights).cpu())
+            model(ids, tap=tap)
+        return Trace(
+            tokens=tuple(header.vocabulary.characters[token] for token in ids[0].tolist()),
+            n_letters=len(name) + with_end,
+            n_layers=len(model.blocks),
+            values=seen,
+        )
+
+    def retrace(self, name: str, taste: Taste, *, is_finished: bool = True) -> tuple[Letter, ...]:
+        """Go through a name letter by letter, with all that could have stood at each place.
+
+        Args:
+            name: Letters the model knows.
+            taste: How each letter was chosen.
+            is_finished: Whether the model ended the name.
+
+        Raises:
+            UnknownCharacterError: If it has a letter the model doesn't know.
+        """
+        vocabulary = self.trained.header.vocabulary
+        drawn, own = self.trained.sampler().retrace(
+            vocabulary.encode(name), taste, is_finished=is_finished
+        )
+        letters: list[Letter] = []
+        text = name + BOUNDARY if is_finished else name
+        for place, row in enumerate(zip(drawn.tolist(), own.tolist(), strict=True)):
+            options: list[tuple[str, float, float]] = list(
+                zip(vocabulary.characters, *row, strict=True)
+            )
+            options.sort(key=itemgetter(1, 2), reverse=True)
+            letters.append(Letter(before=name[:place], chosen=text[place], options=tuple(options)))
+        return tuple(letters)
+
+    @cached_property
+    def training_names(self) -> Nearest:
+        """The distinct names the model learned from, ready to be searched.
+
+        Raises:
+            UserError: If their file has changed or is gone.
+        """
+        return Nearest(self.corpus.splits.train)
 
 
 def open_run(run: Path, *, device: str | None = None, n_threads: int | None = None) -> OpenRun:

@@ -3,6 +3,7 @@
 import os
 import sys
 from importlib.util import find_spec
+from io import TextIOWrapper
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parent.parent
@@ -29,6 +30,7 @@ def check_siblings() -> None:
 def main() -> None:
     """Check the surroundings, run the command line, and turn errors into one line and a code."""
     check_siblings()
+    mend_streams()
     from data.errors import UserError
     from tui.cli import app
 
@@ -51,6 +53,16 @@ def main() -> None:
         if "alloc" not in str(error) and "out of memory" not in str(error):
             raise
         leave("there is not enough memory for this. Use a smaller model or batch.", 1)
+
+
+def mend_streams() -> None:
+    """See that text can be printed: closed streams swallow it, others show ? for what they lack."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # started with the stream closed
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def leave(message: str, exit_code: int) -> None:

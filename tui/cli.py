@@ -21,6 +21,8 @@ app.command("resume", rich_help_panel=TRAINING)(training.resume)
 app.command("runs", rich_help_panel=RUNS)(runs.runs)
 app.command("watch", rich_help_panel=RUNS)(runs.watch)
 app.command("stop", rich_help_panel=RUNS)(runs.stop)
+app.command("rename", rich_help_panel=RUNS)(runs.rename)
+app.command("delete", rich_help_panel=RUNS)(runs.delete)
 app.command("eval", rich_help_panel=LOOKING)(looking.evaluate)
 app.command("sample", rich_help_panel=LOOKING)(looking.sample)
 app.command("attend", rich_help_panel=LOOKING)(looking.attend)
@@ -42,6 +44,8 @@ def main(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Say which.")
     ] = False,
 ) -> None:
-    """Train, sample and look inside a mini GPT, in your terminal."""
+    """Train, sample and look inside a mini GPT, in your terminal; alone: open the app."""
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
+        from tui.launch import open_app
+
+        open_app()

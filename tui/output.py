@@ -22,6 +22,11 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def speaks_utf8() -> bool:
+    """Say whether results may hold characters beyond ASCII."""
+    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf8")
+
+
 def emit(content: dict[str, Any]) -> None:
     """Print one JSON object on a line of its own, at once."""
     print(json.dumps(content, ensure_ascii=False, allow_nan=False), flush=True)
@@ -66,9 +71,16 @@ def _rich_table(
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(box=SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    drawn = Table(
+        box=SIMPLE_HEAD,
+        title=title or None,
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        collapse_padding=True,
+    )
     for column, is_right in zip(columns, right, strict=True):
-        drawn.add_column(column, justify="right" if is_right else "left")
+        drawn.add_column(column, justify="right" if is_right else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     Console().print(drawn)

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,10 @@ class Watched:
         self.last: Metric = {}
         self._smooth: float | None = None
 
-    def look(self) -> list[Metric]:
-        """Read what is new and return it."""
+    def look(self, most: int | None = None) -> list[Metric]:
+        """Read what is new, at most so many lines of it, and return it."""
         self.summary = read_run(self.summary.path)
-        new = list(self.tail.read_new())
+        new = list(islice(self.tail.read_new(), most))
         if new and self.last and new[0].get("step", 0) < self.last.get("step", 0):
             self.forget()
         for metric in new:
@@ -125,10 +126,10 @@ def _picture(watched: Sequence[Watched], console: Any, *, log_y: bool) -> Any:  
     """Put curves and a line about each run together, to the size of the terminal."""
     from rich.text import Text
 
-    lines = [_state_line(run) for run in watched]
+    lines = "\n".join(_state_line(run) for run in watched).splitlines()
     width, height = console.size
     plot = curves_text(
-        _series(watched),
+        series_of(watched),
         width=width,
         height=max(6, min(30, height - len(lines) - 3)),
         log_y=log_y,
@@ -141,7 +142,8 @@ def _picture(watched: Sequence[Watched], console: Any, *, log_y: bool) -> Any:  
     return picture
 
 
-def _series(watched: Sequence[Watched]) -> list[Series]:
+def series_of(watched: Sequence[Watched]) -> list[Series]:
+    """Choose the curves of one run, or the validation losses of several, above the bigram."""
     if len(watched) > 1:
         series = [Series(run.summary.name, *run.curves["val"], "line") for run in watched]
     else:
@@ -159,15 +161,18 @@ def _series(watched: Sequence[Watched]) -> list[Series]:
 
 
 def _state_line(run: Watched) -> str:
-    """Say where a run is, how fast, and how long still."""
+    """Say where a run is and how long still, and on a second line how it learns."""
     status, last = run.summary.status, run.last
     step, n_steps = last.get("step", run.summary.step), status.get("n_steps", 0)
     told = [f"{run.summary.name}  {run.summary.state}", f"step {step:,}/{n_steps:,}"]
-    if last:
-        told.append(f"rate {last.get('learning_rate', 0):.2g}")
-        told.append(f"norm {last.get('grad_norm') or float('nan'):.2f}")
-        told.append(f"{last.get('chars_per_s', 0):,.0f} letters/s")
     elapsed = last.get("elapsed_s", 0.0)
     if run.is_live and step and elapsed:
         told.append(f"{elapsed * (n_steps - step) / step:.0f} s left")
-    return "  ".join(told)
+    lines = ["  ".join(told)]
+    if last:
+        lines.append(
+            f"  rate {last.get('learning_rate', 0):.2g}  "
+            f"norm {last.get('grad_norm') or float('nan'):.2f}  "
+            f"{last.get('chars_per_s', 0):,.0f} letters/s"
+        )
+    return "\n".join(lines)

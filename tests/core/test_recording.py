@@ -711,7 +711,7 @@ def test_a_checkpoint_that_cannot_be_written_fails_the_run(uninterrupted: Path, 
     (run / "checkpoints").rmdir()
     (run / "checkpoints").write_text("a file")
 
-    with pytest.raises(OSError, match="Not a directory"):
+    with pytest.raises(RunError, match="can't be written: Not a directory"):
         finish(run)
 
     assert read_run(run).state == "failed"

@@ -65,6 +65,10 @@ def steps(events: Iterator[Event] | list[Event]) -> list[Stepped]:
     return [replace(event, chars_per_s=0.0) for event in events if isinstance(event, Stepped)]
 
 
+def last_step(events: list[Event]) -> Stepped:
+    return [event for event in events if isinstance(event, Stepped)][-1]
+
+
 def untimed(events: Iterator[Event]) -> list[Event]:
     return [replace(e, chars_per_s=0.0) if isinstance(e, Stepped) else e for e in events]
 
@@ -281,18 +285,14 @@ def test_being_asked_to_stop_ends_after_the_step_it_is_in():
     source = training()
     seen: list[Event] = []
 
-    def third_step_began() -> bool:
+    def third_step_was_made() -> bool:
         return any(isinstance(event, Stepped) and event.step == 3 for event in seen)
 
-    for event in train(source, should_stop=third_step_began):
+    for event in train(source, should_stop=third_step_was_made):
         seen.append(event)
 
-    assert seen[-2:] == [steps_last(seen), SafePoint(step=3, is_evaluation=False)]
+    assert seen[-2:] == [last_step(seen), SafePoint(step=3, is_evaluation=False)]
     assert source.step == 3
-
-
-def steps_last(events: list[Event]) -> Stepped:
-    return [event for event in events if isinstance(event, Stepped)][-1]
 
 
 def test_being_asked_to_stop_at_once_leaves_the_untrained_model():
@@ -318,7 +318,7 @@ def test_a_step_whose_gradient_is_not_finite_is_not_taken():
     with pytest.raises(DivergedError, match=r"step \d+ gave a loss of .* not taken") as caught:
         run()
 
-    last = steps_last(events)
+    last = last_step(events)
     assert not math.isfinite(last.loss + last.grad_norm)
     assert source.step == last.step - 1
     assert alike(weights_of(source), before)

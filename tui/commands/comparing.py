@@ -16,7 +16,7 @@ def compare(
     runs: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[RUN...]",
+            metavar="RUN",
             help=f"{RUN_HELP} The newest finished GPT if left out.",
             autocompletion=complete_run,
         ),

@@ -41,8 +41,8 @@ def evaluate(
         )
         return
     say(
-        f"{path.name} on {split}: {result.loss:.4f} nats a letter = {result.bits_per_char:.4f} "
-        f"bits = perplexity {result.perplexity:.2f}, over {result.n_chars:,} letters."
+        f"{path.name} on {split}, {result.n_chars:,} letters:\n{result.loss:.4f} nats a letter "
+        f"= {result.bits_per_char:.4f} bits = perplexity {result.perplexity:.2f}"
     )
     scale = 24 / max(place.loss for place in result.by_position)
     rows = [
@@ -134,7 +134,7 @@ def attend(
     """
     from core.render import attention_svg, attention_tsv
     from core.using import open_run
-    from tui.output import emit, note, say
+    from tui.output import emit, note, say, speaks_utf8
 
     path = find(run)
     attention = open_run(path, device=device, n_threads=threads).attend(name, with_end=end)
@@ -150,7 +150,8 @@ def attend(
         content = {"run": path.name, "name": name, "tokens": attention.tokens, "weights": weights}
         emit(content)
     elif tsv is None and svg is None:
-        say(_picture(weights, attention.tokens, layer, head, ascii_only=ascii_only))
+        is_ascii = ascii_only or not speaks_utf8()
+        say(_picture(weights, attention.tokens, layer, head, ascii_only=is_ascii))
 
 
 def _picture(

@@ -50,7 +50,7 @@ ConfigFile = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="TOML with [model], [train], [data], or a run's config.json.",
+        help="TOML with the tables model, train and data, or a run's config.json.",
     ),
 ]
 

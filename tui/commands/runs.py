@@ -1,5 +1,6 @@
-"""The commands that look after runs: runs, watch and stop. None of them computes."""
+"""The commands that look after runs: list, watch, stop, rename, delete. None computes."""
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +14,7 @@ STOP_PATIENCE_S = 60.0
 
 def runs(as_json: AsJson = False) -> None:
     """List all runs, the newest last."""
-    from core.runs import RunSummary, list_runs
+    from core.runs import RunSummary, list_runs, size_of
     from tui.output import emit, note, table
     from tui.paths import runs_root
 
@@ -37,9 +38,15 @@ def runs(as_json: AsJson = False) -> None:
     def row(run: RunSummary) -> tuple[str, ...]:
         loss = "" if run.val_loss is None else f"{run.val_loss:.4f}"
         n_steps = run.status.get("n_steps", "?")
-        size = sum(file.stat().st_size for file in run.path.rglob("*") if file.is_file())
         preset = run.config.get("preset", "")
-        return run.name, run.state, f"{run.step}/{n_steps}", loss, preset, f"{size / 1e6:.1f} MB"
+        return (
+            run.name,
+            run.state,
+            f"{run.step}/{n_steps}",
+            loss,
+            preset,
+            f"{size_of(run.path) / 1e6:.1f} MB",
+        )
 
     table(("run", "state", "step", "val loss", "preset", "size"), [row(run) for run in found])
 
@@ -68,6 +75,47 @@ def stop(run: Run, as_json: AsJson = False) -> None:
         emit({"run": path.name, "state": summary.state, "step": summary.step})
     else:
         say(f"{path.name}: {summary.state} at step {summary.step}.")
+
+
+def rename(
+    run: Run,
+    slug: Annotated[str, typer.Argument(metavar="SLUG", help="The new word in its name.")],
+    as_json: AsJson = False,
+) -> None:
+    """Put another word into a run's name; date and last digits stay."""
+    from core.runs import rename_run
+    from tui.output import emit, say
+
+    path = find(run)
+    renamed = rename_run(path, slug)
+    if as_json:
+        emit({"run": renamed.name, "was": path.name})
+    else:
+        say(f"{path.name} is now {renamed.name}.")
+
+
+def delete(
+    run: Run,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Delete a run with all its files, after a question."""
+    from core.runs import delete_run, size_of
+    from data.errors import UsageError
+    from tui.output import emit, note, say
+
+    path = find(run)
+    size = f"{size_of(path) / 1e6:.1f} MB"
+    if not yes and not sys.stdin.isatty():
+        raise UsageError(f"deleting {path.name} needs an answer; give --yes to delete it unasked.")
+    if not yes and not typer.confirm(f"Delete {path.name} ({size}) for good?", err=True):
+        note("Nothing was deleted.")
+        raise typer.Exit(1)
+    delete_run(path)
+    if as_json:
+        emit({"run": path.name, "deleted": True})
+    else:
+        say(f"Deleted {path.name} ({size}).")
 
 
 def watch(
