@@ -301,7 +301,10 @@ class MetricsTail:
                 if not line.endswith(b"\n"):
                     return
                 self._offset += len(line)
-                yield json.loads(line)
+                try:
+                    yield json.loads(line)
+                except ValueError:
+                    continue  # damaged: the lines after it still tell
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401 (any JSON value)

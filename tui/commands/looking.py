@@ -1,5 +1,6 @@
 """The commands that use a trained model: eval, sample and attend."""
 
+from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +35,7 @@ def evaluate(
                 "split": split,
                 "loss": result.loss,
                 "bits_per_char": result.bits_per_char,
-                "perplexity": result.perplexity,
+                "perplexity": None if isinf(result.perplexity) else result.perplexity,
                 "n_chars": result.n_chars,
                 "by_position": [place._asdict() for place in result.by_position],
             }

@@ -149,11 +149,15 @@ def tell(run: Path, *, as_json: bool) -> None:
     """Show the result of a run that is done: losses beside the bigram's, and new names."""
     from core.runs import read_run
     from core.using import open_run
+    from data.errors import DataError
     from tui.commands.looking import show_names
     from tui.output import emit, say, table
 
     summary = read_run(run)
     status = summary.status
+    missing = [key for key in (*RESULT_KEYS, "bigram") if key not in status]
+    if missing:
+        raise DataError(f"{run.name} is done, but its status.json has no {missing[0]}. Train anew.")
     names = open_run(run, device="cpu").sample(N_SHOWN_NAMES, seed=summary.config["seed"])
     if as_json:
         emit(
