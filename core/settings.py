@@ -155,7 +155,7 @@ def make_plan(
     path = data_path or (Path(plan.data.path) if plan.data.path else None)
     data = replace(
         plan.data,
-        path=str(path.expanduser().resolve()) if path else None,
+        path=str(path.expanduser().absolute()) if path else None,
         skip_bad_lines=skip_bad_lines or plan.data.skip_bad_lines,
     )
     return replace(plan, data=data, seed=plan.seed if seed is None else seed)
