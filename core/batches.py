@@ -125,6 +125,9 @@ def context(
         return _windows(names, block_size)
     if row_length is None:
         row_length = 1 + max(len(name) for name in names)
+    longest = 1 + max(map(len, names), default=0)
+    if longest > row_length:
+        raise ValueError(f"a name takes {longest} positions, more than a row of {row_length}.")
     return _padded(names, row_length) if layout == "padded" else _packed(names, row_length)
 
 

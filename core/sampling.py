@@ -76,8 +76,8 @@ def next_probs(logits: Tensor, taste: Taste) -> Tensor:
     behind = logits - logits.amax(dim=-1, keepdim=True)  # so that no temperature overflows
     probs = (behind / taste.temperature).softmax(dim=-1)
     if taste.top_k is not None:
-        least = probs.topk(min(taste.top_k, probs.shape[-1]), dim=-1).values[:, -1:]
-        probs = probs.where(probs >= least, 0.0)
+        best = probs.topk(min(taste.top_k, probs.shape[-1]), dim=-1).indices
+        probs = torch.zeros_like(probs).scatter(-1, best, probs.gather(-1, best))
     if taste.top_p is not None:
         ranked, order = (probs / probs.sum(dim=-1, keepdim=True)).sort(dim=-1, descending=True)
         reached_before = ranked.cumsum(dim=-1) - ranked
