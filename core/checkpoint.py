@@ -184,7 +184,8 @@ def load_model(run: Path, device: torch.device, step: int | None = None) -> Trai
     steps = checkpoint_steps(run)
     if not steps:
         raise DataError(
-            f"{run.name} has no weights yet. Wait for its first checkpoint, or `qkv resume` it."
+            f"{run.name} has no weights. If it is being trained, wait for its first checkpoint; "
+            "otherwise train anew."
         )
     if step is not None:
         return open_weights(weights_path(run, step), device)
@@ -225,6 +226,8 @@ def load_weights(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) ->
                 f"{path} has {name} of shape {tuple(tensors[name].shape)}, "
                 f"but its model needs {tuple(parameter.shape)}."
             )
+        if not torch.isfinite(tensors[name]).all():
+            raise DataError(f"{path} is damaged: {name} holds what is no number.")
         parameter.copy_(tensors[name])
 
 

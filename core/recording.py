@@ -15,6 +15,7 @@ from core.batches import context
 from core.checkpoint import (
     Header,
     build,
+    checkpoint_steps,
     forget_after,
     latest_resumable,
     load_state,
@@ -42,7 +43,7 @@ from core.runs import (
 )
 from core.settings import plan_from_json
 from core.training import DivergedError, Evaluated, Event, Sampled, Stepped, Training, train
-from data.errors import UserError
+from data.errors import DataError, UserError
 
 SAVE_EVERY_S = 5.0
 
@@ -169,12 +170,23 @@ class _Desk:
     def _resume(self) -> int:
         """Go back to the newest whole checkpoint, and forget what was written after it."""
         step = latest_resumable(self.run)
+        newest = max(checkpoint_steps(self.run), default=None)
+        if newest != step:
+            self.notes += (
+                f"the checkpoint of step {newest} is damaged: back to step {step or 0}.",
+            )
         cut_after(self.run, -1 if step is None else step)
         forget_after(self.run, -1 if step is None else step)
         if step is None:
             return 0
         path = weights_path(self.run, step)
-        load_weights(self.training.model, read_weights(path)[1], path)
+        header, tensors = read_weights(path)
+        if header.model != self.plan.model:
+            raise DataError(
+                f"{self.run.name}: config.json describes another model than {path.name}. "
+                "Put its old content back, or train anew."
+            )
+        load_weights(self.training.model, tensors, path)
         self.training.restore(*load_state(self.run, step))
         status = read_run(self.run).status
         self.facts |= {key: status[key] for key in ("train_loss", "val_loss") if key in status}

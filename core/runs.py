@@ -169,6 +169,8 @@ def read_run(run: Path) -> RunSummary:
     except DataError:
         return RunSummary(path=run, state="damaged", config={}, status={})
     state = str(status.get("state", "damaged"))
+    if not isinstance(status.get("step", 0), int):
+        return RunSummary(path=run, state="damaged", config=config, status={})
     if is_alive(run):
         state = "running"
     elif state == "running":
@@ -183,8 +185,15 @@ def is_alive(run: Path) -> bool:
 
 def list_runs(root: Path) -> list[RunSummary]:
     """List all runs, the one created last at the end."""
-    runs = [read_run(path) for path in root.glob("*") if (path / "config.json").is_file()]
+    runs = [read_run(path) for path in root.glob("*") if _may_be_run(path)]
     return sorted(runs, key=lambda run: (str(run.config.get("created_at", "")), run.name))
+
+
+def _may_be_run(path: Path) -> bool:
+    try:
+        return (path / "config.json").is_file()
+    except OSError:
+        return True  # it can't even be looked into: shown as damaged
 
 
 def find_run(root: Path, text: str) -> Path:

@@ -141,16 +141,21 @@ class Sampler:
     has_cache: bool = True
     """Whether to keep keys and values; a window slides and an MLP has none."""
 
-    def prompt(self, prompt: Ids) -> Tensor:
+    def prompt(self, prompt: Ids, *, called: str = "prompt", n_more: int = 0) -> Tensor:
         """Return what the model reads before the first letter is drawn, (1, T).
+
+        Args:
+            prompt: Letters to begin with.
+            called: What a person calls them.
+            n_more: Tokens that the caller will add.
 
         Raises:
             ConfigError: If the prompt is longer than the names the model was trained on.
         """
-        if len(prompt) >= self.longest:
+        if len(prompt) + n_more >= self.longest:
             raise ConfigError(
-                f"the prompt has {len(prompt)} letters, but this model can go on from "
-                f"{self.longest - 1} at most: later positions were never trained. "
+                f"the {called} has {len(prompt)} letters, but this model can go on from "
+                f"{self.longest - 1 - n_more} at most: later positions were never trained. "
                 "Give a shorter one."
             )
         return context([prompt], self.layout, block_size=self.block_size).ids[-1:]

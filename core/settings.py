@@ -146,6 +146,8 @@ def make_plan(
     try:
         if preset is None and "preset" in from_file:
             plan = _of_preset(str(from_file["preset"]))
+        elif config_file and config_file.suffix == ".json" and preset != from_file.get("preset"):
+            raise ConfigError("a run's config.json says all; leave --preset out.")
         plan = _apply(plan, {part: from_file.get(part, {}) for part in ("model", "train", "data")})
         if "seed" in from_file:
             plan = replace(plan, seed=_value("seed", str(from_file["seed"]), int))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from core.baselines import MLP
 from core.batches import Rows, context
-from core.checkpoint import TrainedModel, load_model
+from core.checkpoint import TrainedModel, checkpoint_steps, load_model
 from core.config import ConfigError, check_choice, check_seed
 from core.corpus import SPLITS, Corpus, reload_corpus
 from core.devices import pick_device, use_threads
@@ -230,7 +230,9 @@ class OpenRun:
         model, header = self.trained.model, self.trained.header
         if isinstance(model, MLP):
             raise ConfigError(f"{self.run.name} is an MLP: it has no attention to look at.")
-        ids = self.trained.sampler().prompt(header.vocabulary.encode(name)).to(self.device)
+        letters = header.vocabulary.encode(name)
+        sampler = self.trained.sampler()
+        ids = sampler.prompt(letters, called="name", n_more=int(with_end)).to(self.device)
         if with_end:
             end = torch.zeros_like(ids[:, :1])
             ids = torch.cat((ids[:, 1:] if header.layout == "window" else ids, end), dim=1)
@@ -293,6 +295,16 @@ def open_run(run: Path, *, device: str | None = None, n_threads: int | None = No
     use_threads(1 if n_threads is None else n_threads)
     there = pick_device(device or "auto")
     return OpenRun(run, load_model(run, there), there)
+
+
+def damage(opened: OpenRun) -> str:
+    """Say that older weights had to be taken, or return nothing."""
+    newest, taken = checkpoint_steps(opened.run)[-1], opened.trained.header.step
+    if newest == taken:
+        return ""
+    return (
+        f"{opened.run.name}: the weights of step {newest} are damaged; those of {taken} are used."
+    )
 
 
 def same_names(one: Path, other: Path) -> bool:

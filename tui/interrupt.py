@@ -20,6 +20,10 @@ class Interrupt:
         """Return whether a signal has come."""
         return self.signal is not None
 
+    def request(self) -> None:
+        """Ask to stop, as a signal would."""
+        self.signal = self.signal or signal.SIGTERM
+
     def receive(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
         """Remember the first signal; a second ctrl-C ends at once."""
         if self.signal is not None and number == signal.SIGINT:

@@ -1,7 +1,7 @@
 """A training as it is followed in a terminal: a bar with what is left, or lines for a log."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,18 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
 
-def follow(events: Iterable[Started | Event | Finished], *, as_json: bool) -> Finished:
+def follow(
+    events: Iterable[Started | Event | Finished],
+    *,
+    as_json: bool,
+    unheard: Callable[[], None] = lambda: None,
+) -> Finished:
     """Consume a training to its end and show how it goes.
 
     Args:
         events: From `core.recording.work`.
         as_json: Print evaluations as JSON lines on stdout; otherwise all goes to stderr.
+        unheard: Called when whoever read the output has gone; it should end the training.
 
     Returns:
         How it ended.
@@ -33,7 +39,10 @@ def follow(events: Iterable[Started | Event | Finished], *, as_json: bool) -> Fi
         for event in events:
             if isinstance(event, Finished):
                 return event
-            view.show(event)
+            try:
+                view.show(event)
+            except BrokenPipeError:
+                unheard()
     raise AssertionError("work always ends with Finished or an error")
 
 

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from tui.output import emit, note, say
 from tui.plot import Series, curves_text
 
 LOOK_EVERY_S = 0.5
+AWAITED_S = 5.0
 SMOOTHING = 0.95
 
 
@@ -57,7 +59,16 @@ class Watched:
     @property
     def is_live(self) -> bool:
         """Whether more may come."""
-        return self.summary.state == "running"
+        return self.summary.state == "running" or self._is_awaited()
+
+    def _is_awaited(self) -> bool:
+        """Whether a trainer may be about to take the run up."""
+        try:
+            created = datetime.fromisoformat(str(self.summary.config.get("created_at")))
+            age = datetime.now(UTC) - created
+        except (ValueError, TypeError):
+            return False
+        return self.summary.state == "queued" and age.total_seconds() < AWAITED_S
 
 
 def watch_runs(paths: Sequence[Path], *, log_y: bool = False, as_json: bool = False) -> None:

@@ -192,7 +192,8 @@ def test_a_run_without_checkpoints_cannot_be_resumed(tmp_path: Path):
     with pytest.raises(DataError) as caught:
         load_model(tmp_path, CPU)
     assert str(caught.value) == (
-        f"{tmp_path.name} has no weights yet. Wait for its first checkpoint, or `qkv resume` it."
+        f"{tmp_path.name} has no weights. If it is being trained, wait for its first checkpoint; "
+        "otherwise train anew."
     )
 
 

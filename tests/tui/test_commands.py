@@ -22,6 +22,8 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from core.checkpoint import checkpoint_steps, weights_path
 from core.comparison import baseline_rows
@@ -670,9 +672,9 @@ def stopped_with_another_alphabet(run: Path) -> None:
 
 
 DAMAGES: list[tuple[Damage, str, int, str]] = [
-    (without_weights, "eval last", 3, "has no weights yet"),
-    (without_weights, "sample last", 3, "has no weights yet"),
-    (without_weights, "attend last bada", 3, "has no weights yet"),
+    (without_weights, "eval last", 3, "has no weights"),
+    (without_weights, "sample last", 3, "has no weights"),
+    (without_weights, "attend last bada", 3, "has no weights"),
     (with_cut_weights, "eval last", 3, "is damaged or missing"),
     (with_cut_weights, "sample last", 3, "is damaged or missing"),
     (lambda run: cut_short(run / "config.json"), "eval last", 3, "config.json is damaged"),
@@ -786,7 +788,7 @@ REFUSED = [
     ("eval nosuch", 2, "`qkv runs` lists all"),
     ("eval ''", 2, "no run fits ''"),
     ("eval 20", 2, "'20' fits 5 runs: "),
-    ("eval waiting", 3, "has no weights yet"),
+    ("eval waiting", 3, "has no weights"),
     ("eval tiny --split vall", 2, "Did you mean 'val'?"),
     ("eval tiny --threads 0", 2, "threads must be at least 1, got 0"),
     ("sample tiny --temperature -1", 2, "temperature is -1.0; it must be 0"),
@@ -806,8 +808,8 @@ REFUSED = [
     ("attend tiny bada --layer -1", 2, "layer is -1; this model has layers 0 to 0."),
     ("attend tiny bada --head 2", 2, "head is 2; this model has heads 0 to 1."),
     ("attend tiny bada --head 2 --tsv new.tsv", 2, "head is 2"),
-    ("attend tiny bada --tsv nosuch/a.tsv", 1, "nosuch/a.tsv: No such file or directory."),
-    ("attend tiny bada --svg .", 1, "Is a directory."),
+    ("attend tiny bada --tsv nosuch/a.tsv", 2, "nosuch/a.tsv can't be written: No such file"),
+    ("attend tiny bada --svg .", 2, "Is a directory."),
     ("attend small bada", 2, "is an MLP: it has no attention to look at."),
     ("compare tiny nosuch", 2, "no run fits 'nosuch'"),
     ("compare tiny other", 2, "were trained on different names or splits"),
@@ -981,3 +983,91 @@ def test_ctrl_c_in_a_terminal_saves_and_says_how_to_go_on(folder: Path, tmp_path
     assert (
         f"Stopped and saved at step {run.step} of 50000. Go on with: qkv resume {run.name}" in told
     )
+
+
+def test_a_perplexity_beyond_a_float_is_null(tmp_path: Path, folder: Path):
+    with standing_in(tmp_path):
+        rate = "--set train.learning_rate=30 --set train.schedule=constant"
+        qkv(f"train --data {folder / 'names.txt'} {SHORT} {rate}")
+        result = qkv("eval last --json").json
+
+    assert result["loss"] > 710
+    assert result["perplexity"] is None
+
+
+def test_the_end_mark_of_a_name_that_fills_the_model_is_a_sentence(tmp_path: Path, folder: Path):
+    with standing_in(tmp_path):
+        qkv(f"train --data {folder / 'names.txt'} {SHORT} --set model.block_size=9")
+        outcome = qkv("attend last badabada --end")
+
+    assert (outcome.exit_code, outcome.out) == (2, "")
+
+
+def test_a_done_run_without_its_results_is_a_sentence(copied: Path):
+    (copied / "status.json").write_text('{"state": "done"}')
+
+    assert qkv("resume last").exit_code == 3
+
+
+def test_a_done_run_without_weights_is_not_told_to_resume(copied: Path):
+    without_weights(copied)
+
+    assert "qkv resume" not in qkv("resume last").err
+
+
+def test_repeated_names_are_told(tmp_path: Path):
+    names = tmp_path / "names.txt"
+    names.write_text("\n".join(syllable_names(1) * 2))
+    with standing_in(tmp_path):
+        err = qkv(f"train --data {names} {SHORT}").err
+    assert "200" in err
+    assert "repeat" in err
+
+
+def test_a_name_too_long_to_read_is_not_called_a_prompt(folder: Path):
+    assert "prompt" not in qkv("attend tiny badabadab").err
+
+
+def test_a_damaged_line_of_metrics_is_passed_over(copied: Path):
+    with (copied / "metrics.jsonl").open("a") as file:
+        file.write("nonsense\n")
+
+    outcome = qkv("watch last --json")
+
+    assert outcome.exit_code == 0
+    assert "nonsense" not in outcome.out
+
+
+def test_older_weights_are_not_taken_without_a_word(copied: Path):
+    newest = max((copied / "checkpoints").glob("step-*[0-9].safetensors"))
+    newest.write_bytes(newest.read_bytes()[:1000])
+
+    for command in ("eval last", "sample last", "attend last bada"):
+        outcome = qkv(command)
+        assert outcome.exit_code == 0
+        assert "are damaged; those of" in outcome.err
+
+
+def test_weights_that_are_no_numbers_are_damage(copied: Path):
+    for path in (copied / "checkpoints").glob("step-*[0-9].safetensors"):
+        with safe_open(path, framework="pt") as file:
+            metadata, names = file.metadata(), list(file.keys())
+            tensors = {name: file.get_tensor(name) * float("nan") for name in names}
+        save_file(tensors, path, metadata)
+
+    outcome = qkv("eval last --json")
+
+    assert (outcome.exit_code, outcome.out) == (3, "")
+    assert "holds what is no number" in outcome.err
+
+
+def test_a_config_that_was_edited_is_not_taken_for_the_model(copied: Path):
+    config = json.loads((copied / "config.json").read_text())
+    config["model"]["n_heads"] = 1
+    (copied / "config.json").write_text(json.dumps(config))
+    (copied / "status.json").write_text('{"state": "stopped"}')
+
+    outcome = qkv("resume last")
+
+    assert outcome.exit_code == 3
+    assert "describes another model" in outcome.err

@@ -160,7 +160,7 @@ def test_silencing_a_head_says_what_it_costs(qkv_home: Path, monkeypatch: pytest
     [
         ("daz", "'daz' has 'z' as letter 3"),
         ("Dad", "'Dad' has 'D' as letter 1"),
-        ("dadadadadadada", "the prompt has 14 letters"),
+        ("dadadadadadada", "the name has 14 letters"),
     ],
 )
 def test_a_name_that_cannot_be_read_is_refused_as_attend_does(

@@ -33,8 +33,8 @@ def compare(
     from dataclasses import asdict
 
     from core.comparison import baseline_rows, newest_of_kind, run_rows
-    from core.corpus import load_corpus
-    from core.runs import read_config
+    from core.corpus import load_corpus, reload_corpus
+    from core.runs import read_characters, read_config
     from core.settings import DataConfig, plan_from_json
     from tui.output import emit, note, table
     from tui.paths import runs_root
@@ -46,6 +46,8 @@ def compare(
     _check_same_names(chosen)
     data = plan_from_json(read_config(chosen[0])).data if chosen else DataConfig()
     corpus = load_corpus(data)
+    if chosen:  # before anything is trained for a comparison that can't be made
+        reload_corpus(data, read_config(chosen[0])["data"]["sha256"], read_characters(chosen[0]))
     mlp = _trained_mlp(corpus, data, device, threads)
     rows = baseline_rows(corpus)
     rows += run_rows(list(dict.fromkeys([mlp, *chosen])), device=device, n_threads=threads)

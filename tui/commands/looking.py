@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tui.commands.options import AsJson, Device, Run, Seed, Threads, find
+from tui.commands.options import AsJson, Device, Run, Seed, Threads, find, open_model
 
 if TYPE_CHECKING:
     from core.using import Draw
@@ -22,11 +22,10 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Measure the exact loss over a whole split, in all and by place in the name."""
-    from core.using import open_run
     from tui.output import emit, say, table
 
     path = find(run)
-    opened = open_run(path, device=device, n_threads=threads)
+    opened = open_model(path, device, threads)
     result = opened.evaluate(split)
     if as_json:
         emit(
@@ -60,7 +59,9 @@ def evaluate(
 
 def sample(
     run: Run,
-    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many names.")] = 20,
+    n: Annotated[
+        int, typer.Option("-n", metavar="N", min=1, max=1_000_000, help="How many names.")
+    ] = 20,
     temperature: Annotated[
         float, typer.Option(metavar="T", help="0 always takes the likeliest letter.")
     ] = 1.0,
@@ -80,11 +81,10 @@ def sample(
     """Draw names, each with its log-probability and whether the data has it."""
     from secrets import randbelow
 
-    from core.using import open_run
     from tui.output import emit, note
 
     path = find(run)
-    opened = open_run(path, device=device, n_threads=threads)
+    opened = open_model(path, device, threads)
     chosen_seed = randbelow(2**31) if seed is None else seed
     names = opened.sample(
         n, seed=chosen_seed, temperature=temperature, top_k=top_k, top_p=top_p, prefix=prefix
@@ -134,25 +134,34 @@ def attend(
     shown in numbers.
     """
     from core.render import attention_svg, attention_tsv
-    from core.using import open_run
-    from tui.output import emit, note, say, speaks_utf8
+    from tui.output import emit, say, speaks_utf8
 
     path = find(run)
-    attention = open_run(path, device=device, n_threads=threads).attend(name, with_end=end)
+    attention = open_model(path, device, threads).attend(name, with_end=end)
     n_layers, n_heads = attention.weights.shape[:2]
     check_index("layer", layer, n_layers)
     check_index("head", head, n_heads)
     weights: list[Any] = attention.weights.tolist()
     for file, write in ((tsv, attention_tsv), (svg, attention_svg)):
         if file is not None:
-            file.write_text(write(weights, attention.tokens), encoding="utf-8")
-            note(f"Written: {file}")
+            _write(file, write(weights, attention.tokens))
     if as_json:
         content = {"run": path.name, "name": name, "tokens": attention.tokens, "weights": weights}
         emit(content)
     elif tsv is None and svg is None:
         is_ascii = ascii_only or not speaks_utf8()
         say(_picture(weights, attention.tokens, layer, head, ascii_only=is_ascii))
+
+
+def _write(file: Path, text: str) -> None:
+    from data.errors import UsageError
+    from tui.output import note
+
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file} can't be written: {error.strerror}. Name another.") from None
+    note(f"Written: {file}")
 
 
 def _picture(

@@ -1,9 +1,12 @@
 """Arguments and options that several commands share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from core.using import OpenRun
 
 
 def complete_run(incomplete: str) -> list[str]:
@@ -53,6 +56,17 @@ ConfigFile = Annotated[
         help="TOML with the tables model, train and data, or a run's config.json.",
     ),
 ]
+
+
+def open_model(path: Path, device: str | None, threads: int | None) -> "OpenRun":
+    """Load a run's weights, and say so if the newest ones are damaged."""
+    from core.using import damage, open_run
+    from tui.output import note
+
+    opened = open_run(path, device=device, n_threads=threads)
+    if told := damage(opened):
+        note(told)
+    return opened
 
 
 def find(text: str) -> Path:

@@ -14,9 +14,11 @@ from tui.commands.options import (
     Threads,
     complete_preset,
     find,
+    open_model,
 )
 
 if TYPE_CHECKING:
+    from core.corpus import Corpus
     from core.recording import Finished
 
 N_SHOWN_NAMES = 20
@@ -78,6 +80,7 @@ def train(
     corpus = load_corpus(plan.data)
     for sentence in corpus.names.report.sentences():
         note(sentence)
+    note_repeats(corpus)
     plan = fit_plan(plan, corpus)
     if device not in (None, "auto", "cpu"):
         from core.devices import pick_device
@@ -92,6 +95,18 @@ def train(
         n_threads=1 if threads is None else threads,
     )
     finish(run, as_json=as_json)
+
+
+def note_repeats(corpus: "Corpus") -> None:
+    """Say what became of repeated names."""
+    from tui.output import note
+
+    splits = corpus.splits
+    if splits.n_duplicates:
+        note(f"{splits.n_duplicates:,} names repeat another and are left out.")
+    if splits.n_leaked:
+        share = splits.n_leaked / len(splits.val)
+        note(f"{splits.n_leaked:,} validation names ({share:.1%}) are also learned from.")
 
 
 def resume(
@@ -130,7 +145,7 @@ def train_to_end(
         from tui.progress import follow
 
         events = work(run, device=device, n_threads=threads, should_stop=interrupt.is_requested)
-        finished = follow(events, as_json=as_json)
+        finished = follow(events, as_json=as_json, unheard=interrupt.request)
     if finished.state == "stopped":
         _tell_stopped(run, finished, as_json=as_json)
         raise typer.Exit(130)
@@ -148,7 +163,6 @@ def _tell_stopped(run: Path, finished: "Finished", *, as_json: bool) -> None:
 def tell(run: Path, *, as_json: bool) -> None:
     """Show the result of a run that is done: losses beside the bigram's, and new names."""
     from core.runs import read_run
-    from core.using import open_run
     from data.errors import DataError
     from tui.commands.looking import show_names
     from tui.output import emit, say, table
@@ -158,7 +172,7 @@ def tell(run: Path, *, as_json: bool) -> None:
     missing = [key for key in (*RESULT_KEYS, "bigram") if key not in status]
     if missing:
         raise DataError(f"{run.name} is done, but its status.json has no {missing[0]}. Train anew.")
-    names = open_run(run, device="cpu").sample(N_SHOWN_NAMES, seed=summary.config["seed"])
+    names = open_model(run, "cpu", None).sample(N_SHOWN_NAMES, seed=summary.config["seed"])
     if as_json:
         emit(
             {"event": "done", "run": run.name}
