@@ -55,11 +55,6 @@ class Rows:
         """How many rows there are."""
         return self.ids.shape[0]
 
-    @property
-    def n_targets(self) -> int:
-        """How many letters and ends are to be predicted."""
-        return int((self.targets != NO_TARGET).sum())
-
     def take(self, rows: Tensor | slice) -> Batch:
         """Pick rows by number, (B,), or by slice."""
         return Batch(

@@ -8,7 +8,7 @@ name the same step. Each is written beside its place, flushed and moved there.
 import errno
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,12 +89,12 @@ class TrainedModel:
 
     model: MiniGPT | MLP
     header: Header
+    damaged: tuple[int, ...] = ()
+    """Newer steps whose weights could not be read, so that these were taken."""
 
-    def sampler(self, *, has_cache: bool = True) -> Sampler:
+    def sampler(self) -> Sampler:
         """Return it ready to draw names."""
-        return make_sampler(
-            self.model, self.header.layout, self.header.row_length, has_cache=has_cache
-        )
+        return make_sampler(self.model, self.header.layout, self.header.row_length)
 
 
 def weights_path(run: Path, step: int) -> Path:
@@ -189,12 +189,13 @@ def load_model(run: Path, device: torch.device, step: int | None = None) -> Trai
         )
     if step is not None:
         return open_weights(weights_path(run, step), device)
+    damaged: tuple[int, ...] = ()  # cut short by a full disk or a crash: older ones are whole
     for newest in reversed(steps[1:]):
         try:
-            return open_weights(weights_path(run, newest), device)
+            return replace(open_weights(weights_path(run, newest), device), damaged=damaged)
         except DataError:
-            continue  # cut short by a full disk or a crash: the one before it is whole
-    return open_weights(weights_path(run, steps[0]), device)
+            damaged += (newest,)
+    return replace(open_weights(weights_path(run, steps[0]), device), damaged=damaged)
 
 
 def open_weights(path: Path, device: torch.device) -> TrainedModel:

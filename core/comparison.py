@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch import nn
-
 from core import baselines
-from core.batches import context
 from core.corpus import Corpus
-from core.evaluation import evaluate
+from core.evaluation import counting_loss
 from core.ledger import n_params
 from core.runs import list_runs
 from core.settings import PRESETS, DataConfig, Plan, plan_from_json
-from core.using import OpenRun, open_run, same_names
+from core.using import OpenRun
 from data.errors import DataError
 
 
@@ -34,11 +31,10 @@ def mlp_plan(data: DataConfig) -> Plan:
     return Plan(preset="mlp", model=preset.model, train=preset.train, data=data)
 
 
-def newest_of_kind(root: Path, kind: str, *, like: Path | None = None) -> Path | None:
-    """Find the newest finished run of a kind, on the same names as another if one is given."""
+def newest_of_kind(root: Path, kind: str) -> Path | None:
+    """Find the newest finished run of a kind."""
     for run in reversed(list_runs(root)):
-        is_one = run.state == "done" and run.config.get("kind") == kind
-        if is_one and (like is None or same_names(run.path, like)):
+        if run.state == "done" and run.config.get("kind") == kind:
             return run.path
     return None
 
@@ -73,16 +69,15 @@ def baseline_rows(corpus: Corpus) -> list[Row]:
         Row(
             model=name,
             n_params=model.n_params,
-            val_loss=_loss(model, corpus, "val"),
-            test_loss=_loss(model, corpus, "test"),
+            val_loss=counting_loss(model, corpus.ids("val")),
+            test_loss=counting_loss(model, corpus.ids("test")),
         )
         for name, model in counting.items()
     ]
 
 
-def run_rows(runs: Sequence[Path], *, device: str | None, n_threads: int | None) -> list[Row]:
+def run_rows(opened: Sequence[OpenRun]) -> list[Row]:
     """Measure trained runs, each in the layout it was trained in."""
-    opened = [open_run(run, device=device, n_threads=n_threads) for run in runs]
     return [
         Row(
             model=_label(run),
@@ -97,7 +92,3 @@ def run_rows(runs: Sequence[Path], *, device: str | None, n_threads: int | None)
 def _label(run: OpenRun) -> str:
     kind = "MLP" if isinstance(run.trained.model, baselines.MLP) else "GPT"
     return f"{kind} {run.run.name}"
-
-
-def _loss(model: nn.Module, corpus: Corpus, part: str) -> float:
-    return evaluate(model, context(corpus.ids(part), "padded", block_size=1)).loss

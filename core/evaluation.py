@@ -4,7 +4,7 @@ Shape letters: B rows in a batch, T positions, V vocab_size.
 """
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -12,7 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from core.batches import NO_TARGET, Batch, Rows
+from core.baselines import CountingModel
+from core.batches import NO_TARGET, Batch, Ids, Rows, context
 
 ROWS_AT_ONCE = 256
 
@@ -73,6 +74,11 @@ def token_losses(logits: Tensor, targets: Tensor) -> Tensor:
 def batch_losses(model: nn.Module, batch: Batch) -> Tensor:
     """Run the model on a batch and return the loss at each position, (B, T)."""
     return token_losses(model(batch.ids, batch.positions, batch.visible), batch.targets)
+
+
+def counting_loss(model: CountingModel, names: Sequence[Ids]) -> float:
+    """Return the exact loss of a model that looks at one letter only, in nats per letter."""
+    return evaluate(model, context(names, "padded", block_size=1)).loss
 
 
 def evaluate(model: nn.Module, rows: Rows) -> Evaluation:

@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 
 from core import baselines
-from core.batches import context
 from core.checkpoint import (
     Header,
     build,
@@ -27,7 +26,7 @@ from core.checkpoint import (
 )
 from core.corpus import Corpus, reload_corpus
 from core.devices import pick_device, use_threads
-from core.evaluation import evaluate
+from core.evaluation import counting_loss, evaluate
 from core.ledger import n_params
 from core.locks import holding
 from core.runs import (
@@ -57,7 +56,6 @@ class Started:
     """0 for a new run; the checkpoint's step after a resume."""
     n_steps: int
     n_params: int
-    bigram_val_loss: float
     notes: tuple[str, ...]
     """What a person should know, for example that bits will differ."""
 
@@ -192,9 +190,6 @@ class _Desk:
         self.facts |= {key: status[key] for key in ("train_loss", "val_loss") if key in status}
         return step
 
-    def _is_evaluated(self, step: int) -> bool:
-        return step % self.plan.train.eval_interval == 0 or step == self.training.n_steps
-
     def started(self) -> Started:
         """Say what was taken up."""
         return Started(
@@ -202,7 +197,6 @@ class _Desk:
             step=self.training.step,
             n_steps=self.training.n_steps,
             n_params=self.facts["n_params"],
-            bigram_val_loss=self.facts["bigram"]["val"],
             notes=self.notes,
         )
 
@@ -240,7 +234,7 @@ class _Desk:
         self.writer.flush()
         header = replace(self.header, step=self.training.step)
         save_checkpoint(self.run, self.training.model, header, *self.training.state())
-        tidy(self.run, self._is_evaluated)
+        tidy(self.run, self.training.is_evaluated)
         self.saved_step, self._saved_s = self.training.step, time.monotonic()
         self._say("running")
 
@@ -250,18 +244,9 @@ class _Desk:
             self.save()
         state = "done" if self.training.step == self.training.n_steps else "stopped"
         if state == "done":
-            self.facts["test_loss"] = self._test_loss()
+            rows = self.training.lay_out(self.corpus.ids("test"))
+            self.facts["test_loss"] = evaluate(self.training.model, rows).loss
         return Finished(state=state, status=self._say(state))
-
-    def _test_loss(self) -> float:
-        rows = context(
-            self.corpus.ids("test"),
-            self.plan.train.layout,
-            block_size=self.plan.model.block_size,
-            row_length=self.training.row_length,
-        )
-        rows.to(self.device)
-        return evaluate(self.training.model, rows).loss
 
     def fail(self, message: str) -> None:
         """Say why the run ended, if there is still a disk to say it on."""
@@ -283,10 +268,7 @@ class _Desk:
 def bigram_losses(corpus: Corpus) -> dict[str, float]:
     """Return the counting bigram's loss on val and test, the line a model has to get under."""
     model = baselines.bigram(corpus.ids("train"), len(corpus.vocabulary))
-    return {
-        part: evaluate(model, context(corpus.ids(part), "padded", block_size=1)).loss
-        for part in ("val", "test")
-    }
+    return {part: counting_loss(model, corpus.ids(part)) for part in ("val", "test")}
 
 
 def _differences(config: Json, n_threads: int, device: torch.device) -> tuple[str, ...]:

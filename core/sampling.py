@@ -104,16 +104,13 @@ def choose(probs: Tensor, luck: Tensor) -> Tensor:
     return torch.minimum(letters, likely)
 
 
-def make_sampler(
-    model: MiniGPT | MLP, layout: str, row_length: int, *, has_cache: bool = True
-) -> "Sampler":
+def make_sampler(model: MiniGPT | MLP, layout: str, row_length: int) -> "Sampler":
     """Prepare to draw names from a model as it was trained.
 
     Args:
         model: What to draw from.
         layout: The layout it was trained in.
         row_length: Positions of a row of whole names: later ones were never trained.
-        has_cache: Whether a MiniGPT may keep keys and values.
     """
     is_gpt = isinstance(model, MiniGPT)
     return Sampler(
@@ -121,7 +118,7 @@ def make_sampler(
         layout=layout,
         block_size=model.config.block_size,
         longest=model.config.block_size if is_gpt and layout == "window" else row_length,
-        has_cache=has_cache and is_gpt,
+        has_cache=is_gpt,
     )
 
 
@@ -241,5 +238,5 @@ class Sampler:
         batch = rows.take(slice(None))
         with evaluating(self.model):
             losses = token_losses(self.model(batch.ids), batch.targets).cpu().double()
-        last = (batch.places == len(prompt)).cpu() & (batch.targets != -1).cpu()
+        last = (batch.places == len(prompt)).cpu() & (batch.targets != NO_TARGET).cpu()
         return -losses.masked_fill(last, 0.0).sum().item()

@@ -108,19 +108,9 @@ class Training:
         self.model, self.config, self.seed = model, config, seed
         self.row_length = config.row_length or 1 + max(map(len, [*train, *val]))
         self.sampler = make_sampler(model, config.layout, self.row_length)
-
-        def rows(names: Sequence[Ids]) -> Rows:
-            laid_out = context(
-                names,
-                config.layout,
-                block_size=model.config.block_size,
-                row_length=self.row_length,
-            )
-            laid_out.to(device)
-            return laid_out
-
-        self.train_rows, self.val_rows = rows(train), rows(val)
-        self.probe_rows = rows(train[: len(val)])
+        self.device = device
+        self.train_rows, self.val_rows = self.lay_out(train), self.lay_out(val)
+        self.probe_rows = self.lay_out(train[: len(val)])
         self.n_steps = config.n_steps or max(1, round((config.n_epochs or 0) * self._epoch_steps))
         initialise(model, config.init, generator(seed, "weights"))
         model.to(device)
@@ -135,6 +125,21 @@ class Training:
         self.cpu_s = 0.0
         self._order_generator = generator(seed, "order")
         self._epoch_state = self._order_generator.get_state()
+
+    def lay_out(self, names: Sequence[Ids]) -> Rows:
+        """Lay names out as this training does, where it computes."""
+        rows = context(
+            names,
+            self.config.layout,
+            block_size=self.model.config.block_size,
+            row_length=self.row_length,
+        )
+        rows.to(self.device)
+        return rows
+
+    def is_evaluated(self, step: int) -> bool:
+        """Say whether losses are measured after this step."""
+        return step % self.config.eval_interval == 0 or step == self.n_steps
 
     @property
     def _epoch_steps(self) -> int:
@@ -203,12 +208,11 @@ def train(
         yield stepped
         if not math.isfinite(stepped.loss + stepped.grad_norm):
             raise DivergedError(_diverged(stepped))
-        is_due = training.step % training.config.eval_interval == 0
-        is_due = is_due or training.step == training.n_steps
-        if is_due:
+        is_evaluation = training.is_evaluated(training.step)
+        if is_evaluation:
             yield from _look(training)
         clock.update()
-        yield SafePoint(step=training.step, is_evaluation=is_due)
+        yield SafePoint(step=training.step, is_evaluation=is_evaluation)
 
 
 def _step(training: Training, batch: Batch, clock: "_Clock") -> Stepped:
@@ -223,14 +227,12 @@ def _step(training: Training, batch: Batch, clock: "_Clock") -> Stepped:
     loss = batch_losses(training.model, batch).sum() / n_chars
     loss.backward()
     norm = gradient_norm(params)
+    step = training.step + 1
     if torch.isfinite(norm + loss):
         if config.clip_norm is not None:
             shorten_gradients(params, norm, config.clip_norm)
         training.optimizer.step(rate)
-        training.step += 1
-        step = training.step
-    else:
-        step = training.step + 1
+        training.step = step
     n = int(n_chars)
     return Stepped(
         step=step,

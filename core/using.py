@@ -14,7 +14,7 @@ from torch import Tensor
 
 from core.baselines import MLP
 from core.batches import Rows, context
-from core.checkpoint import TrainedModel, checkpoint_steps, load_model
+from core.checkpoint import TrainedModel, load_model
 from core.config import ConfigError, check_choice, check_seed
 from core.corpus import SPLITS, Corpus, reload_corpus
 from core.devices import pick_device, use_threads
@@ -112,6 +112,16 @@ class OpenRun:
         self.run = run
         self.trained = trained
         self.device = device
+
+    @property
+    def damage(self) -> str:
+        """Say that older weights had to be taken, or nothing."""
+        if not self.trained.damaged:
+            return ""
+        return (
+            f"{self.run.name}: the weights of step {self.trained.damaged[0]} are damaged; "
+            f"those of {self.trained.header.step} are used."
+        )
 
     @cached_property
     def corpus(self) -> Corpus:
@@ -295,16 +305,6 @@ def open_run(run: Path, *, device: str | None = None, n_threads: int | None = No
     use_threads(1 if n_threads is None else n_threads)
     there = pick_device(device or "auto")
     return OpenRun(run, load_model(run, there), there)
-
-
-def damage(opened: OpenRun) -> str:
-    """Say that older weights had to be taken, or return nothing."""
-    newest, taken = checkpoint_steps(opened.run)[-1], opened.trained.header.step
-    if newest == taken:
-        return ""
-    return (
-        f"{opened.run.name}: the weights of step {newest} are damaged; those of {taken} are used."
-    )
 
 
 def same_names(one: Path, other: Path) -> bool:

@@ -28,7 +28,7 @@ class Interrupt:
         """Remember the first signal; a second ctrl-C ends at once."""
         if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
-        self.signal = number
+        self.signal = self.signal or number
 
 
 @contextmanager

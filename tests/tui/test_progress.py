@@ -14,9 +14,7 @@ from core.training import DivergedError, Evaluated, Event, SafePoint, Sampled, S
 from tui.progress import follow
 
 RUN = "20261130-141503-tiny-3f9a"
-STARTED = Started(
-    run=Path("runs") / RUN, step=0, n_steps=100, n_params=4172, bigram_val_loss=2.4, notes=()
-)
+STARTED = Started(run=Path("runs") / RUN, step=0, n_steps=100, n_params=4172, notes=())
 FINISHED = Finished(state="done", status={"step": 100})
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tui.commands.options import RUN_HELP, AsJson, Device, Threads, complete_run, find
+from tui.commands.options import RUN_HELP, AsJson, Device, Threads, complete_run, find, open_model
 
 if TYPE_CHECKING:
     from core.corpus import Corpus
@@ -33,9 +33,6 @@ def compare(
     from dataclasses import asdict
 
     from core.comparison import baseline_rows, newest_of_kind, run_rows
-    from core.corpus import load_corpus, reload_corpus
-    from core.runs import read_characters, read_config
-    from core.settings import DataConfig, plan_from_json
     from tui.output import emit, note, table
     from tui.paths import runs_root
 
@@ -44,13 +41,10 @@ def compare(
     if not chosen:
         note("No finished GPT yet, so only what it has to beat. `qkv train` makes one.")
     _check_same_names(chosen)
-    data = plan_from_json(read_config(chosen[0])).data if chosen else DataConfig()
-    corpus = load_corpus(data)
-    if chosen:  # before anything is trained for a comparison that can't be made
-        reload_corpus(data, read_config(chosen[0])["data"]["sha256"], read_characters(chosen[0]))
+    corpus, data = _names_of(chosen)
     mlp = _trained_mlp(corpus, data, device, threads)
-    rows = baseline_rows(corpus)
-    rows += run_rows(list(dict.fromkeys([mlp, *chosen])), device=device, n_threads=threads)
+    opened = [open_model(run, device, threads) for run in dict.fromkeys([mlp, *chosen])]
+    rows = baseline_rows(corpus) + run_rows(opened)
     if as_json:
         emit({"split": data.split, "rows": [asdict(row) for row in rows]})
         return
@@ -62,6 +56,20 @@ def compare(
         ],
         title=f"nats a letter, {data.split} split, exact",
     )
+
+
+def _names_of(chosen: list[Path]) -> tuple["Corpus", "DataConfig"]:
+    """Read the names of the chosen runs, unchanged since; the program's own if there is none."""
+    from core.corpus import load_corpus, reload_corpus
+    from core.runs import read_characters, read_config
+    from core.settings import DataConfig, plan_from_json
+
+    if not chosen:
+        return load_corpus(DataConfig()), DataConfig()
+    config = read_config(chosen[0])
+    data = plan_from_json(config).data
+    characters = read_characters(chosen[0])
+    return reload_corpus(data, config["data"]["sha256"], characters), data
 
 
 def _check_same_names(chosen: list[Path]) -> None:

@@ -60,12 +60,12 @@ ConfigFile = Annotated[
 
 def open_model(path: Path, device: str | None, threads: int | None) -> "OpenRun":
     """Load a run's weights, and say so if the newest ones are damaged."""
-    from core.using import damage, open_run
+    from core.using import open_run
     from tui.output import note
 
     opened = open_run(path, device=device, n_threads=threads)
-    if told := damage(opened):
-        note(told)
+    if opened.damage:
+        note(opened.damage)
     return opened
 
 
