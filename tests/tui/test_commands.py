@@ -25,12 +25,12 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from core.checkpoint import checkpoint_steps, weights_path
+from core.checkpoint_files import checkpoint_steps, weights_path
 from core.comparison import baseline_rows
 from core.corpus import load_corpus
 from core.locks import holding
+from core.presets import DataConfig
 from core.runs import create_run, find_run, read_run
-from core.settings import DataConfig
 from tui.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[2]

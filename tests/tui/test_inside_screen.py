@@ -1,5 +1,4 @@
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -8,11 +7,7 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
-from core.config import MLPConfig, ModelConfig, TrainConfig
-from core.corpus import load_corpus
-from core.preparing import fit_plan, prepare_run
-from core.recording import work
-from core.settings import DataConfig, Plan
+from core.config import MLPConfig, ModelConfig
 from tui.screens.choose_run import RunChooser
 from tui.screens.inside import InsideScreen
 from tui.widgets.because import Because
@@ -20,6 +15,7 @@ from tui.widgets.heatmap import HeadGrid, HeadMaps
 
 GPT = ModelConfig(d_model=16, n_heads=2, n_layers=2, block_size=12, dropout=0.1)
 MLP = MLPConfig(block_size=3, d_embedding=4, d_hidden=8)
+TrainRuns = Callable[[Path, dict[str, ModelConfig | MLPConfig]], Path]
 Play = Callable[[Pilot[None], InsideScreen], Awaitable[None]]
 
 
@@ -31,24 +27,9 @@ class Host(App[None]):
 
 
 @pytest.fixture(scope="module")
-def qkv_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Train a tiny MLP and then a tiny GPT on names of one to four syllables."""
-    luck, names = random.Random(1), set[str]()
-    while len(names) < 200:
-        n_syllables = luck.randint(1, 4)
-        names.add("".join(luck.choice("bdklmr") + luck.choice("aeiou") for _ in range(n_syllables)))
-    home = tmp_path_factory.mktemp("home")
-    file = home / "names.txt"
-    file.write_text("".join(f"{name}\n" for name in sorted(names)))
-    train = TrainConfig(n_steps=60, n_epochs=None, batch_size=16, eval_interval=20, warmup_steps=5)
-    for model in (MLP, GPT):
-        plan = Plan(model=model, train=train, data=DataConfig(path=str(file)), seed=3)
-        corpus = load_corpus(plan.data)
-        fitted = fit_plan(plan, corpus)
-        slug = "mlp" if model is MLP else "gpt"
-        for _ in work(prepare_run(home / "runs", fitted, corpus, slug=slug, device="cpu")):
-            pass
-    return home
+def qkv_home(tmp_path_factory: pytest.TempPathFactory, train_runs: TrainRuns) -> Path:
+    """Train a tiny MLP and then a tiny GPT."""
+    return train_runs(tmp_path_factory.mktemp("home"), {"mlp": MLP, "gpt": GPT})
 
 
 async def wait_for(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
@@ -87,7 +68,9 @@ def play(
             await wait_for(pilot, lambda: isinstance(app.screen, InsideScreen))
             screen = app.screen
             assert isinstance(screen, InsideScreen)
+            widgets = (grid(screen), screen.query_one(HeadMaps))
             await wait_for(pilot, lambda: "carries" in said(screen))
+            await wait_for(pilot, lambda: all(len(seen(one)) > 2 for one in widgets))
             await acts(pilot, screen)
             await app.workers.wait_for_complete()
 

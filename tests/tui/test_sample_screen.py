@@ -1,5 +1,4 @@
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -10,18 +9,15 @@ from textual.coordinate import Coordinate
 from textual.pilot import Pilot
 from textual.widgets import DataTable, Input
 
-from core.config import ModelConfig, TrainConfig
-from core.corpus import load_corpus
+from core.config import MLPConfig, ModelConfig
 from core.nearest import Neighbour
-from core.preparing import fit_plan, prepare_run
-from core.recording import work
-from core.settings import DataConfig, Plan
-from core.using import NamedSample
+from core.views import NamedSample
 from tui.screens.sample import SampleScreen
 from tui.screens.sample_texts import N_DRAWS, Wish, name_sentence
 from tui.widgets.bars import LetterBars, bar
 from tui.widgets.because import Because
 
+TrainRuns = Callable[[Path, dict[str, ModelConfig | MLPConfig]], Path]
 Play = Callable[[Pilot[None], SampleScreen], Awaitable[None]]
 
 
@@ -33,22 +29,10 @@ class Host(App[None]):
 
 
 @pytest.fixture(scope="module")
-def qkv_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Train one tiny run on names of one to four syllables."""
-    luck, names = random.Random(1), set[str]()
-    while len(names) < 200:
-        n_syllables = luck.randint(1, 4)
-        names.add("".join(luck.choice("bdklmr") + luck.choice("aeiou") for _ in range(n_syllables)))
-    home = tmp_path_factory.mktemp("home")
-    file = home / "names.txt"
-    file.write_text("".join(f"{name}\n" for name in sorted(names)))
+def qkv_home(tmp_path_factory: pytest.TempPathFactory, train_runs: TrainRuns) -> Path:
+    """Train one tiny run."""
     model = ModelConfig(d_model=16, n_heads=2, n_layers=1, block_size=12, dropout=0.1)
-    train = TrainConfig(n_steps=60, n_epochs=None, batch_size=16, eval_interval=20, warmup_steps=5)
-    plan = Plan(model=model, train=train, data=DataConfig(path=str(file)), seed=3)
-    corpus = load_corpus(plan.data)
-    for _ in work(prepare_run(home / "runs", fit_plan(plan, corpus), corpus, device="cpu")):
-        pass
-    return home
+    return train_runs(tmp_path_factory.mktemp("home"), {"fast": model})
 
 
 async def wait_for(pilot: Pilot[None], condition: Callable[[], bool]) -> None:

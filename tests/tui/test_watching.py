@@ -16,8 +16,9 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from core.checkpoint_files import cut_after
 from core.locks import holding
-from core.runs import RunWriter, create_run, cut_after
+from core.runs import RunWriter, create_run
 from tui.watching import Watched, watch_runs
 
 ROOT = Path(__file__).resolve().parents[2]
