@@ -7,7 +7,7 @@ name the same step. Each is written beside its place, flushed and moved there.
 
 import errno
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from core.baselines import MLP
+from core.checkpoint_files import checkpoint_steps, state_path, weights_path
 from core.config import MODEL_CONFIGS, AnyModelConfig, ConfigError, MLPConfig
 from core.files import replacing
 from core.model import MiniGPT
@@ -27,7 +28,6 @@ from data.errors import DataError
 from data.vocabulary import Vocabulary
 
 FORMAT = 1
-KEPT_STATES = 2
 
 
 def build(config: AnyModelConfig) -> MiniGPT | MLP:
@@ -97,23 +97,6 @@ class TrainedModel:
         return make_sampler(self.model, self.header.layout, self.header.row_length)
 
 
-def weights_path(run: Path, step: int) -> Path:
-    """Return where the weights of a step are."""
-    return run / "checkpoints" / f"step-{step:06d}.safetensors"
-
-
-def state_path(run: Path, step: int) -> Path:
-    """Return where the training state of a step is."""
-    return run / "checkpoints" / f"step-{step:06d}.state.safetensors"
-
-
-def checkpoint_steps(run: Path) -> list[int]:
-    """List the steps whose weights are on disk, in order."""
-    files = (run / "checkpoints").glob("step-*.safetensors")
-    texts = [file.name.removeprefix("step-").removesuffix(".safetensors") for file in files]
-    return sorted(int(text) for text in texts if text.isdecimal())
-
-
 def save_checkpoint(
     run: Path,
     model: nn.Module,
@@ -131,22 +114,6 @@ def save_checkpoint(
     # named_parameters lists a matrix that two layers share once.
     weights = {name: p.detach().cpu().contiguous() for name, p in model.named_parameters()}
     _write(weights_path(run, header.step), weights, header.to_metadata())
-
-
-def tidy(run: Path, is_evaluated: Callable[[int], bool]) -> None:
-    """Keep the weights of evaluated steps, and of the last two all that a resume needs."""
-    for step in checkpoint_steps(run)[:-KEPT_STATES]:
-        state_path(run, step).unlink(missing_ok=True)
-        if not is_evaluated(step):
-            weights_path(run, step).unlink(missing_ok=True)
-
-
-def forget_after(run: Path, step: int) -> None:
-    """Remove what a run that went on from this step would write again, and half-written files."""
-    for path in (run / "checkpoints").glob("*step-*"):
-        number = path.name.removeprefix("step-").partition(".")[0]
-        if path.name.startswith(".") or (number.isdecimal() and int(number) > step):
-            path.unlink()
 
 
 def load_state(run: Path, step: int) -> tuple[dict[str, Tensor], dict[str, float]]:

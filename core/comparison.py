@@ -8,8 +8,9 @@ from core import baselines
 from core.corpus import Corpus
 from core.evaluation import counting_loss
 from core.ledger import n_params
+from core.presets import PRESETS, DataConfig
 from core.runs import list_runs
-from core.settings import PRESETS, DataConfig, Plan, plan_from_json
+from core.settings import Plan, plan_from_json
 from core.using import OpenRun
 from data.errors import DataError
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.settings import DataConfig
+from core.presets import DataConfig
 from data.errors import DataError
 from data.names import NAMES_FILE, Names, read_names
 from data.splits import Splits, split

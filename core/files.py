@@ -1,9 +1,15 @@
-"""Writing a file so that nobody ever reads half of it. No torch here."""
+"""Files that nobody ever reads half of, and JSON in them. No torch here."""
 
+import json
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, cast
+
+from data.errors import DataError
+
+Json = dict[str, Any]
 
 
 @contextmanager
@@ -32,3 +38,35 @@ def replace_file(path: Path, content: bytes) -> None:
     """
     with replacing(path) as draft:
         draft.write_bytes(content)
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401 (any JSON value)
+    """Read a JSON file of a run.
+
+    Raises:
+        DataError: If it is missing or isn't JSON.
+    """
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path} can't be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is damaged: {error}.") from None
+
+
+def read_object(path: Path) -> Json:
+    """Read a JSON file of a run that holds names and values.
+
+    Raises:
+        DataError: If it is missing, isn't JSON, or holds something else.
+    """
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise DataError(f"{path} is damaged: it holds no names and values.")
+    return cast("Json", found)
+
+
+def write_json(path: Path, content: Any) -> None:  # noqa: ANN401 (any JSON value)
+    """Replace a JSON file whole."""
+    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
+    replace_file(path, (text + "\n").encode())

@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from core.evaluation import evaluate
 from core.taps import AblateHead, Tap
-from core.using import OpenRun, Trace
+from core.using import OpenRun
+from core.views import Trace
 
 
 class Cell(NamedTuple):

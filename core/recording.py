@@ -14,32 +14,20 @@ from core import baselines
 from core.checkpoint import (
     Header,
     build,
-    checkpoint_steps,
-    forget_after,
     latest_resumable,
     load_state,
     load_weights,
     read_weights,
     save_checkpoint,
-    tidy,
-    weights_path,
 )
+from core.checkpoint_files import checkpoint_steps, cut_after, forget_after, tidy, weights_path
 from core.corpus import Corpus, reload_corpus
 from core.devices import pick_device, use_threads
 from core.evaluation import counting_loss, evaluate
+from core.files import Json, read_object
 from core.ledger import n_params
 from core.locks import holding
-from core.runs import (
-    Json,
-    Metric,
-    RunWriter,
-    cut_after,
-    read_characters,
-    read_config,
-    read_object,
-    read_run,
-    stop_requested,
-)
+from core.runs import Metric, RunWriter, read_characters, read_config, read_run, stop_requested
 from core.settings import plan_from_json
 from core.training import DivergedError, Evaluated, Event, Sampled, Stepped, Training, train
 from data.errors import DataError, UserError

@@ -16,21 +16,18 @@ import math
 import os
 import re
 import secrets
-import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from core.files import replace_file
-from core.locks import holding, is_held
+from core.files import Json, read_json, read_object, write_json
+from core.locks import is_held
 from data.errors import DataError, UsageError
 
 FORMAT = 1
-Json = dict[str, Any]
 
 
 class Metric(TypedDict, total=False):
@@ -113,43 +110,6 @@ def check_slug(slug: str) -> None:
             f"{slug!r} can't be a run's name; use small letters, digits and single hyphens, "
             "for example wide-2."
         )
-
-
-def rename_run(run: Path, slug: str) -> Path:
-    """Put another word into a run's name; its date and its last four digits stay.
-
-    Raises:
-        UsageError: If the word can't be part of a name, or the name is taken.
-        LockedError: If a trainer is at work on the run.
-    """
-    check_slug(slug)
-    parts = re.fullmatch(r"(\d{8}-\d{6}-).+(-[0-9a-f]{4})", run.name)
-    renamed = run.with_name(f"{parts[1]}{slug}{parts[2]}" if parts else slug)
-    if renamed == run:
-        return run
-    with holding(run / "run.lock", f"{run.name} is being trained; stop it before renaming it."):
-        if renamed.exists():
-            raise UsageError(f"there is a run {renamed.name} already; choose another word.")
-        return run.rename(renamed)
-
-
-def delete_run(run: Path) -> None:
-    """Remove a run with all its files.
-
-    Raises:
-        LockedError: If a trainer is at work on the run.
-    """
-    with holding(run / "run.lock", f"{run.name} is being trained; stop it before deleting it."):
-        shutil.rmtree(run)
-
-
-def size_of(run: Path) -> int:
-    """Return the bytes that a run's files take."""
-    sizes = [0]
-    for file in run.rglob("*"):
-        with suppress(OSError):  # a checkpoint may be gone by now
-            sizes.append(file.stat().st_size if file.is_file() else 0)
-    return sum(sizes)
 
 
 def _new_directory(root: Path, beginning: str) -> Path:
@@ -270,24 +230,6 @@ class RunWriter:
         self._samples.close()
 
 
-def cut_after(run: Path, step: int) -> None:
-    """Drop every line of metrics and samples beyond a step, and a torn last line."""
-    for name in ("metrics.jsonl", "samples.jsonl"):
-        kept = []
-        for line in (run / name).read_bytes().splitlines(keepends=True):
-            if not line.endswith(b"\n") or _step_of(line) > step:
-                break
-            kept.append(line)
-        replace_file(run / name, b"".join(kept))
-
-
-def _step_of(line: bytes) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return math.inf  # damaged: nothing from here on is kept
-
-
 class MetricsTail:
     """A viewer's side: reads what was appended since it last looked."""
 
@@ -314,32 +256,6 @@ class MetricsTail:
                     yield json.loads(line)
                 except ValueError:
                     continue  # damaged: the lines after it still tell
-
-
-def read_json(path: Path) -> Any:  # noqa: ANN401 (any JSON value)
-    """Read a JSON file of a run.
-
-    Raises:
-        DataError: If it is missing or isn't JSON.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"{path} can't be read: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path} is damaged: {error}.") from None
-
-
-def read_object(path: Path) -> Json:
-    """Read a JSON file of a run that holds names and values.
-
-    Raises:
-        DataError: If it is missing, isn't JSON, or holds something else.
-    """
-    found = read_json(path)
-    if not isinstance(found, dict):
-        raise DataError(f"{path} is damaged: it holds no names and values.")
-    return cast("Json", found)
 
 
 def read_config(run: Path) -> Json:
@@ -373,12 +289,6 @@ def read_characters(run: Path) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(c, str) for c in cast("list[Any]", found)):
         raise DataError(f"{path} is damaged: it is no list of characters. Train anew.")
     return cast("list[str]", found)
-
-
-def write_json(path: Path, content: Any) -> None:  # noqa: ANN401 (any JSON value)
-    """Replace a JSON file whole."""
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    replace_file(path, (text + "\n").encode())
 
 
 def _strict(metric: Metric) -> Json:

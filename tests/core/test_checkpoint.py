@@ -14,7 +14,6 @@ from torch import Tensor
 from core.checkpoint import (
     Header,
     build,
-    checkpoint_steps,
     latest_resumable,
     load_model,
     load_state,
@@ -22,10 +21,8 @@ from core.checkpoint import (
     open_weights,
     read_weights,
     save_checkpoint,
-    state_path,
-    tidy,
-    weights_path,
 )
+from core.checkpoint_files import checkpoint_steps, state_path, tidy, weights_path
 from core.config import AnyModelConfig, MLPConfig, ModelConfig
 from core.files import replace_file
 from data.errors import DataError

@@ -13,9 +13,10 @@ from core.evaluation import evaluate
 from core.interpret import previous_letter, read, silence, value_shares
 from core.nearest import Nearest, Neighbour
 from core.preparing import fit_plan, prepare_run
+from core.presets import DataConfig
 from core.recording import work
 from core.sampling import Taste
-from core.settings import DataConfig, Plan
+from core.settings import Plan
 from core.using import OpenRun, open_run
 
 MODEL = ModelConfig(d_model=16, n_heads=2, n_layers=2, block_size=12, dropout=0.1)

@@ -14,8 +14,9 @@ import core.runs
 from core.config import ConfigError, MLPConfig, ModelConfig, TrainConfig
 from core.corpus import load_corpus
 from core.preparing import fit_plan, prepare_run
+from core.presets import DataConfig
 from core.runs import list_runs, read_run
-from core.settings import DataConfig, Plan, make_plan, plan_from_json
+from core.settings import Plan, make_plan, plan_from_json
 from data.errors import UsageError
 from data.names import NAMES_FILE
 

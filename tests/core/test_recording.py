@@ -15,23 +15,17 @@ from typing import Any
 import pytest
 import torch
 
-from core.checkpoint import (
-    checkpoint_steps,
-    latest_resumable,
-    load_model,
-    load_state,
-    read_weights,
-    state_path,
-    weights_path,
-)
+from core.checkpoint import latest_resumable, load_model, load_state, read_weights
+from core.checkpoint_files import checkpoint_steps, state_path, weights_path
 from core.config import MLPConfig, ModelConfig, TrainConfig
 from core.corpus import load_corpus
 from core.locks import LockedError
 from core.preparing import fit_plan, prepare_run
+from core.presets import DataConfig
 from core.recording import Finished, RunError, Started, work
 from core.runs import read_run, request_stop
 from core.schedule import learning_rate_at
-from core.settings import DataConfig, Plan
+from core.settings import Plan
 from core.training import DivergedError, Evaluated, SafePoint, Sampled, Stepped
 from core.using import open_run
 from data.errors import DataError, UsageError

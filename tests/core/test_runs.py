@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
+from core.checkpoint_files import cut_after
+from core.files import write_json
 from core.locks import LockedError, holding, is_held
 from core.runs import (
     MetricsTail,
     RunWriter,
     create_run,
-    cut_after,
     find_run,
     is_alive,
     list_runs,
     read_run,
     request_stop,
     stop_requested,
-    write_json,
 )
 from data.errors import DataError, UsageError
 

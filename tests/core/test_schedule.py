@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from core.config import SCHEDULES, TrainConfig
+from core.presets import PRESETS
 from core.schedule import learning_rate_at
-from core.settings import PRESETS
 
 BOOK = PRESETS["book"].train
 N_STEPS = 10_000

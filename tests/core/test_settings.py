@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from core.config import ConfigError, MLPConfig, ModelConfig, TrainConfig
-from core.settings import (
-    PRESETS,
-    DataConfig,
-    Plan,
-    make_plan,
-    plan_from_json,
-    plan_to_json,
-    setting_keys,
-)
+from core.presets import PRESETS, DataConfig
+from core.settings import Plan, make_plan, plan_from_json, plan_to_json, setting_keys
 from data.errors import DataError
 
 PLANS = {name: Plan(preset=name, model=p.model, train=p.train) for name, p in PRESETS.items()}

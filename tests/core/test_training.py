@@ -14,10 +14,10 @@ from core.config import LAYOUTS, ConfigError, MLPConfig, ModelConfig, TrainConfi
 from core.corpus import load_corpus
 from core.evaluation import evaluate
 from core.model import MiniGPT
+from core.presets import PRESETS, DataConfig
 from core.randomness import PURPOSES, generator
 from core.sampling import Taste
 from core.schedule import learning_rate_at
-from core.settings import PRESETS, DataConfig
 from core.training import (
     DivergedError,
     Evaluated,

@@ -5,7 +5,8 @@ import torch
 
 from core.attention import causal, scaled_dot_product_attention
 from lessons.chapters.ch02_attention.steps import TOKENS, attention_sheet
-from lessons.sheet import Cell, Grid, MatMul, Sheet, SheetError, book_rounding
+from lessons.operations import MatMul
+from lessons.sheet import Cell, Grid, Sheet, SheetError, book_rounding
 
 
 def test_the_sheet_computes_what_pytorch_computes():

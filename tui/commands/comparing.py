@@ -9,7 +9,7 @@ from tui.commands.options import RUN_HELP, AsJson, Device, Threads, complete_run
 
 if TYPE_CHECKING:
     from core.corpus import Corpus
-    from core.settings import DataConfig
+    from core.presets import DataConfig
 
 
 def compare(
@@ -61,8 +61,9 @@ def compare(
 def _names_of(chosen: list[Path]) -> tuple["Corpus", "DataConfig"]:
     """Read the names of the chosen runs, unchanged since; the program's own if there is none."""
     from core.corpus import load_corpus, reload_corpus
+    from core.presets import DataConfig
     from core.runs import read_characters, read_config
-    from core.settings import DataConfig, plan_from_json
+    from core.settings import plan_from_json
 
     if not chosen:
         return load_corpus(DataConfig()), DataConfig()

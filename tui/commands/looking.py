@@ -9,7 +9,7 @@ import typer
 from tui.commands.options import AsJson, Device, Run, Seed, Threads, find, open_model
 
 if TYPE_CHECKING:
-    from core.using import Draw
+    from core.views import Draw
 
 
 def evaluate(

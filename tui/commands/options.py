@@ -20,7 +20,7 @@ def complete_run(incomplete: str) -> list[str]:
 
 def complete_preset(incomplete: str) -> list[str]:
     """Complete the name of a preset."""
-    from core.settings import PRESETS
+    from core.presets import PRESETS
 
     return [name for name in PRESETS if name.startswith(incomplete)]
 

@@ -14,7 +14,8 @@ STOP_PATIENCE_S = 60.0
 
 def runs(as_json: AsJson = False) -> None:
     """List all runs, the newest last."""
-    from core.runs import RunSummary, list_runs, size_of
+    from core.runs import RunSummary, list_runs
+    from core.upkeep import size_of
     from tui.output import emit, note, table
     from tui.paths import runs_root
 
@@ -83,7 +84,7 @@ def rename(
     as_json: AsJson = False,
 ) -> None:
     """Put another word into a run's name; date and last digits stay."""
-    from core.runs import rename_run
+    from core.upkeep import rename_run
     from tui.output import emit, say
 
     path = find(run)
@@ -100,7 +101,7 @@ def delete(
     as_json: AsJson = False,
 ) -> None:
     """Delete a run with all its files, after a question."""
-    from core.runs import delete_run, size_of
+    from core.upkeep import delete_run, size_of
     from data.errors import UsageError
     from tui.output import emit, note, say
 

@@ -10,23 +10,19 @@ from textual.screen import ModalScreen
 from textual.widgets import Label, OptionList
 from textual.widgets.option_list import Option
 
+from core.checkpoint_files import checkpoint_steps
 from core.runs import RunSummary, list_runs
 from tui.paths import runs_root
 
 
 def runs_with_weights() -> list[RunSummary]:
     """List the runs that have a checkpoint, the newest first."""
-    return [run for run in reversed(list_runs(runs_root())) if _has_weights(run.path)]
+    return [run for run in reversed(list_runs(runs_root())) if checkpoint_steps(run.path)]
 
 
 def short_name(run: Path) -> str:
     """Leave the date out of a run's name: fast-3f9a."""
     return run.name.split("-", 2)[-1]
-
-
-def _has_weights(run: Path) -> bool:
-    files = (run / "checkpoints").glob("step-*.safetensors")
-    return any(not file.name.endswith(".state.safetensors") for file in files)
 
 
 class RunChooser(ModalScreen[Path | None]):

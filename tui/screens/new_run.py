@@ -16,16 +16,9 @@ from core.corpus import Corpus, load_corpus
 from core.devices import DEVICES
 from core.ledger import n_params
 from core.preparing import fit_plan, prepare_run
+from core.presets import DEFAULT_PRESET, PRESETS, DataConfig
 from core.runs import check_slug
-from core.settings import (
-    DEFAULT_PRESET,
-    PRESETS,
-    DataConfig,
-    Plan,
-    make_plan,
-    plan_to_json,
-    setting_keys,
-)
+from core.settings import Plan, make_plan, plan_to_json, setting_keys
 from data.errors import UserError
 from tui.paths import runs_root
 from tui.widgets.because import Because

@@ -10,7 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import DataTable, Footer, Static
 
-from core.runs import RunSummary, check_slug, delete_run, list_runs, rename_run, size_of
+from core.runs import RunSummary, check_slug, list_runs
+from core.upkeep import delete_run, rename_run, size_of
 from data.errors import UserError
 from tui.paths import runs_root
 from tui.screens.choose_run import short_name

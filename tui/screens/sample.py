@@ -30,7 +30,8 @@ from tui.widgets.bars import LetterBars
 from tui.widgets.because import Because
 
 if TYPE_CHECKING:
-    from core.using import Draw, Letter, NamedSample, OpenRun
+    from core.using import OpenRun
+    from core.views import Draw, Letter, NamedSample
 
 FIELDS = ("temperature", "top-k", "top-p", "prompt")
 

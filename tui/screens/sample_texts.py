@@ -8,7 +8,8 @@ from core.nearest import Neighbour
 from core.render import number_text, visible
 
 if TYPE_CHECKING:
-    from core.using import Draw, Letter, NamedSample, OpenRun
+    from core.using import OpenRun
+    from core.views import Draw, Letter, NamedSample
 
 N_DRAWS = 20
 BESIDE = (0.5, 1.0, 1.3)  # temperatures shown next to the chosen one

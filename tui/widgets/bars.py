@@ -13,7 +13,7 @@ from core.render import cell_width, visible
 from tui.widgets.heatmap import is_ascii
 
 if TYPE_CHECKING:
-    from core.using import Letter
+    from core.views import Letter
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 HEADING, BESIDE_NUMBERS = 1, 14

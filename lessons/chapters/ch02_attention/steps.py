@@ -9,8 +9,9 @@ from dataclasses import replace
 import torch
 
 from lessons.lesson import Answer, Figure, StepResult
-from lessons.rules import named, output_mistakes, weight_mistakes
-from lessons.sheet import AddColumn, Cell, Exp, Grid, MatMul, Reorder, Sheet, Softmax, Sums
+from lessons.operations import AddColumn, Exp, MatMul, Reorder, Softmax, Sums
+from lessons.rules import Mistake, named, output_mistakes, weight_mistakes
+from lessons.sheet import Cell, Grid, Sheet
 
 TOKENS = ("the", "cat", "sat", "down")
 FEATURES = ("0", "1")
@@ -93,24 +94,23 @@ def _at(sheet: Sheet, grid: str, row: str, col: str) -> float:
     return sheet.value(sheet.cell(grid, row, col))
 
 
-def _cell(sheet: Sheet, grid: str, row: str, col: str) -> Answer:
-    cell = sheet.cell(grid, row, col)
-    return Answer(value=sheet.value(cell), cell=cell)
-
-
-def _weight(sheet: Sheet, row: str, col: str, grid: str = "weights", of: str = "scores") -> Answer:
+def _cell(sheet: Sheet, grid: str, row: str, col: str, *mistakes: Mistake) -> Answer:
     cell = sheet.cell(grid, row, col)
     right = sheet.value(cell)
-    mistakes = weight_mistakes(sheet.grids[of].values, cell.row, cell.col)
     return Answer(value=right, cell=cell, wrong=named(right, *mistakes))
+
+
+def _weight(sheet: Sheet, row: str, col: str) -> Answer:
+    cell = sheet.cell("weights", row, col)
+    mistakes = weight_mistakes(sheet.grids["scores"].values, cell.row, cell.col)
+    return _cell(sheet, "weights", row, col, *mistakes)
 
 
 def _mixture(sheet: Sheet, row: str, col: str) -> Answer:
     cell = sheet.cell("output", row, col)
-    right = sheet.value(cell)
     weights, keys, values = (sheet.grids[name].values for name in ("weights", "K", "V"))
     mistakes = output_mistakes(weights, keys, values, cell.row, cell.col)
-    return Answer(value=right, cell=cell, wrong=named(right, *mistakes))
+    return _cell(sheet, "output", row, col, *mistakes)
 
 
 def tokens(sheet: Sheet) -> StepResult:
@@ -141,11 +141,9 @@ def keys(sheet: Sheet) -> StepResult:
 
 def key_of_cat(sheet: Sheet) -> Answer:
     """The first number of the key of "cat"."""
-    answer = _cell(sheet, "K", "cat", "0")
     own = _at(sheet, "X", "cat", "0")
-    right = sheet.value(sheet.cell("K", "cat", "0"))
     message = "that is the number in X; the key is X times W_K"
-    return replace(answer, wrong=named(right, (own, message)))
+    return _cell(sheet, "K", "cat", "0", (own, message))
 
 
 def values(sheet: Sheet) -> StepResult:
@@ -155,11 +153,9 @@ def values(sheet: Sheet) -> StepResult:
 
 def value_of_sat(sheet: Sheet) -> Answer:
     """The second number of the value of "sat"."""
-    answer = _cell(sheet, "V", "sat", "1")
-    right = _at(sheet, "V", "sat", "1")
     pairwise = _at(sheet, "X", "sat", "1") * _at(sheet, "W_V", "1", "1")
     message = "that multiplies number by number; a matrix product adds the products up"
-    return replace(answer, wrong=named(right, (pairwise, message)))
+    return _cell(sheet, "V", "sat", "1", (pairwise, message))
 
 
 def shapes(sheet: Sheet) -> StepResult:
@@ -186,18 +182,16 @@ def scores(sheet: Sheet) -> StepResult:
 
 def score_of_the_cat(sheet: Sheet) -> Answer:
     """How well the query of "the" matches the key of "cat"."""
-    answer = _cell(sheet, "scores", "the", "cat")
-    right = _at(sheet, "scores", "the", "cat")
     own = _at(sheet, "scores", "the", "the")
     embeddings = sheet.grids["X"].values
     similarity = (embeddings[0] @ embeddings[1]).item()
-    return replace(
-        answer,
-        wrong=named(
-            right,
-            (own, "that is the score of the token with itself"),
-            (similarity, "that compares the embeddings; a score compares a query with a key"),
-        ),
+    return _cell(
+        sheet,
+        "scores",
+        "the",
+        "cat",
+        (own, "that is the score of the token with itself"),
+        (similarity, "that compares the embeddings; a score compares a query with a key"),
     )
 
 
@@ -244,10 +238,9 @@ def softmax(sheet: Sheet) -> StepResult:
 
 def sum_of_the(sheet: Sheet) -> Answer:
     """The sum of the powers in the row of "the"."""
-    right = _at(sheet, "sums", "the", "sum")
     plain = sheet.grids["scores"].values[0].sum().item()
     message = "that adds the scores up; what is added are the powers e^score"
-    return replace(_cell(sheet, "sums", "the", "sum"), wrong=named(right, (plain, message)))
+    return _cell(sheet, "sums", "the", "sum", (plain, message))
 
 
 def weight_of_the_on_itself(sheet: Sheet) -> Answer:
@@ -273,9 +266,8 @@ def sum_of_a_row(sheet: Sheet) -> Answer:
 
 def sum_of_the_column_sat(sheet: Sheet) -> Answer:
     """The sum of the weights on "sat"."""
-    right = _at(sheet, "column sums", "sum", "sat")
     message = "that would be a row; nothing makes a column add up to 1"
-    return replace(_cell(sheet, "column sums", "sum", "sat"), wrong=named(right, (1.0, message)))
+    return _cell(sheet, "column sums", "sum", "sat", (1.0, message))
 
 
 def row_of_sat(sheet: Sheet) -> StepResult:
@@ -371,11 +363,8 @@ def adding_to_a_row(sheet: Sheet) -> StepResult:
 
 def weight_after_adding(sheet: Sheet) -> Answer:
     """The weight of "the" on "cat" after the addition."""
-    answer = _cell(sheet, "weights after", "the", "cat")
-    right = _at(sheet, "weights after", "the", "cat")
-    return replace(
-        answer, wrong=named(right, (1.0, "a large score is no large weight: the others grew too"))
-    )
+    message = "a large score is no large weight: the others grew too"
+    return _cell(sheet, "weights after", "the", "cat", (1.0, message))
 
 
 def other_order(sheet: Sheet) -> StepResult:
@@ -391,8 +380,6 @@ def other_order(sheet: Sheet) -> StepResult:
 
 def output_moved_of_sat(sheet: Sheet) -> Answer:
     """The first number of the output of "sat", now the first token."""
-    answer = _cell(sheet, "output moved", "sat", "0")
-    right = _at(sheet, "output moved", "sat", "0")
     own = _at(sheet, "output", "the", "0")
     message = "that is the output of the token that stood there before; outputs move with tokens"
-    return replace(answer, wrong=named(right, (own, message)))
+    return _cell(sheet, "output moved", "sat", "0", (own, message))
